@@ -1,0 +1,29 @@
+package manifest
+
+import "errors"
+
+// hinted carries a remedy beside an error. The error's own text stays one
+// clause, so that it can be wrapped; the remedy is printed on a line of its own.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h hinted) Unwrap() error { return h.error }
+
+// WithHint adds a remedy ("build again") to err; nil stays nil.
+func WithHint(err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	return hinted{err, hint}
+}
+
+// Hint returns the outermost remedy in err's chain, or "".
+func Hint(err error) string {
+	var h hinted
+	if errors.As(err, &h) {
+		return h.hint
+	}
+	return ""
+}

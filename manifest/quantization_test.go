@@ -1,0 +1,60 @@
+package manifest
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestQuantizationAbacus(t *testing.T) {
+	data, err := os.ReadFile("../examples/abacus/ternary/quantization_manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := DecodeQuantization(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]int{}
+	for _, e := range q.Tensors {
+		kinds[e.Kind]++
+	}
+	if len(q.Tensors) != 108 || kinds[KindPacked2Bit] != 50 || kinds[KindFloat] != 58 || q.BaseModel != nil {
+		t.Errorf("%d entries, kinds %v, base %v", len(q.Tensors), kinds, q.BaseModel)
+	}
+}
+
+const cleanQuantization = `{"base_model":null,"base_revision":null,"tensors":{
+ "a":{"codes":{"file":"w","tensor":"a.codes"},"group_size":128,"kind":"packed_2bit","scales":{"file":"w","tensor":"a.scales"},"shape":[4,128]},
+ "b":{"file":"w","kind":"float","shape":[4],"tensor":"b"}}}`
+
+func TestQuantizationRefuses(t *testing.T) {
+	for _, tc := range []struct{ name, old, new, fault string }{
+		{"clean", "", "", ""},
+		{"kind", `"float"`, `"fp4"`, `tensor "b": kind "fp4"`},
+		{"no codes", `"codes":{"file":"w","tensor":"a.codes"},`, ``, `tensor "a": kind packed_2bit needs codes`},
+		{"group", `128,"kind"`, `0,"kind"`, "group_size 0"},
+		{"duplicate tensor", `"b":{"file"`, `"a":{"file"`, `key "a" given twice`},
+		{"file escapes", `"file":"w","kind"`, `"file":"../w","kind"`, "contains '..'"},
+		{"negative", `[4,128]`, `[-4,128]`, "negative dimension"},
+		{"case", `"group_size"`, `"Group_Size"`, `must be written "group_size"`},
+		{"both forms", `"file":"w","kind":"float"`, `"codes":{"file":"w","tensor":"x"},"file":"w","kind":"float"`, "takes file and tensor"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := DecodeQuantization([]byte(strings.Replace(cleanQuantization, tc.old, tc.new, 1)))
+			if tc.fault == "" && err != nil || tc.fault != "" && (err == nil || !strings.Contains(err.Error(), tc.fault)) {
+				t.Fatalf("error %v, want %q", err, tc.fault)
+			}
+		})
+	}
+}
+
+func FuzzDecodeQuantization(f *testing.F) {
+	f.Add([]byte(cleanQuantization))
+	f.Fuzz(func(t *testing.T, in []byte) { fuzzRoundTrip(t, in, DecodeQuantization, Quantization.Encode) })
+}
+
+func FuzzDecodeContract(f *testing.F) {
+	f.Add([]byte(`{"schema":1,"repository":"a/b","revision":"0","tied_head":true,"tensors":{"x":{"dtype":"BF16","shape":[2,3],"role":"backbone"}}}`))
+	f.Fuzz(func(t *testing.T, in []byte) { fuzzRoundTrip(t, in, DecodeContract, Contract.Encode) })
+}
