@@ -1,0 +1,212 @@
+package content
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"slipway/manifest"
+)
+
+// Stage is a folder being written. It grows under a temporary name beside its
+// final one and gets that name in one step, so that a folder with the final
+// name is always whole, and an earlier one stays until the new one is complete.
+type Stage struct {
+	final     string
+	temporary string
+	root      *os.Root
+	lock      *os.File
+}
+
+// NewStage begins a folder that Commit will name final. An existing folder of
+// that name is replaced only if it is empty or is one that slipway wrote.
+func NewStage(final string) (*Stage, error) {
+	final, err := filepath.Abs(final)
+	if err != nil {
+		return nil, err
+	}
+	if err := replaceable(final); err != nil {
+		return nil, err
+	}
+	parent, base := filepath.Split(final)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return nil, fmt.Errorf("create folder %s: %w", parent, cause(err))
+	}
+	RemoveAbandoned(parent, "."+base+".partial-")
+	temporary, err := os.MkdirTemp(parent, "."+base+".partial-*")
+	if err != nil {
+		return nil, fmt.Errorf("create folder beside %s: %w", final, cause(err))
+	}
+	stage := &Stage{final: final, temporary: temporary}
+	if stage.lock, err = lockFile(temporary); err == nil {
+		stage.root, err = os.OpenRoot(temporary)
+	}
+	if err != nil {
+		stage.Abort()
+		return nil, fmt.Errorf("create folder beside %s: %w", final, cause(err))
+	}
+	return stage, nil
+}
+
+func replaceable(final string) error {
+	info, err := os.Lstat(final)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", final, cause(err))
+	}
+	if !info.IsDir() {
+		return manifest.WithHint(fmt.Errorf("write folder %s: a file of that name exists", final), "choose another name")
+	}
+	entries, err := os.ReadDir(final)
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", final, cause(err))
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	data, err := os.ReadFile(filepath.Join(final, manifest.InventoryPath))
+	if err == nil {
+		_, err = manifest.DecodeInventory(data)
+	}
+	if err != nil {
+		return manifest.WithHint(fmt.Errorf("write folder %s: it exists and slipway did not write it", final), "choose another folder, or remove this one first")
+	}
+	return nil
+}
+
+// Create creates a file in the stage, and the folders it needs. The caller
+// closes it. Modes do not depend on the umask.
+func (s *Stage) Create(file manifest.File) (*os.File, error) {
+	if err := s.folders(path.Dir(file.Path)); err != nil {
+		return nil, fmt.Errorf("write %s: %w", file.Path, cause(err))
+	}
+	out, err := s.root.OpenFile(file.Path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		if err = out.Chmod(fs.FileMode(file.Mode)); err != nil {
+			_ = out.Close()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", file.Path, cause(err))
+	}
+	return out, nil
+}
+
+func (s *Stage) folders(folder string) error {
+	if folder == "." {
+		return nil
+	}
+	if err := s.folders(path.Dir(folder)); err != nil {
+		return err
+	}
+	if err := s.root.Mkdir(folder, 0o755); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	}
+	return s.root.Chmod(folder, 0o755)
+}
+
+// Commit gives the folder its final name. The stage is used up.
+func (s *Stage) Commit() error {
+	defer s.Abort()
+	if err := s.root.Chmod(".", 0o755); err != nil {
+		return fmt.Errorf("write folder %s: %w", s.final, cause(err))
+	}
+	// What stands there may have changed since NewStage looked.
+	if err := replaceable(s.final); err != nil {
+		return err
+	}
+	if err := renameOver(s.temporary, s.final); err != nil {
+		return fmt.Errorf("write folder %s: %w", s.final, cause(err))
+	}
+	return nil
+}
+
+// Abort removes what was written. After Commit it removes the folder that was
+// replaced; calling it again does nothing.
+func (s *Stage) Abort() {
+	if s.root != nil {
+		_ = s.root.Close()
+		s.root = nil
+	}
+	if s.temporary != "" {
+		_ = os.RemoveAll(s.temporary)
+		s.temporary = ""
+	}
+	if s.lock != nil {
+		_ = s.lock.Close()
+		s.lock = nil
+	}
+}
+
+// renameOver renames folder from to to. Where to exists the two are exchanged
+// in one step if the system can, so that to is never missing.
+func renameOver(from, to string) error {
+	if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+		return os.Rename(from, to)
+	}
+	if exchange(from, to) == nil {
+		return nil
+	}
+	aside := from + ".old"
+	if err := os.Rename(to, aside); err != nil {
+		return err
+	}
+	if err := os.Rename(from, to); err != nil {
+		return errors.Join(err, os.Rename(aside, to))
+	}
+	return os.Rename(aside, from)
+}
+
+// RemoveAbandoned removes the temporary files and folders with a name prefix in
+// a folder whose writer is gone: a living one holds a lock on them, which the
+// system lets go of however the writer ends.
+func RemoveAbandoned(folder, prefix string) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return // nothing to clean where nothing can be listed; the write will say why
+	}
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), prefix) {
+			continue
+		}
+		name := filepath.Join(folder, entry.Name())
+		if lock, err := lockFile(name); err == nil {
+			_ = os.RemoveAll(name)
+			_ = lock.Close()
+		}
+	}
+}
+
+// LockedTemp creates a temporary file whose name starts with prefix and holds
+// the lock that RemoveAbandoned respects. Closing the file ends the lock.
+func LockedTemp(folder, prefix string) (*os.File, error) {
+	for range 10 {
+		file, err := os.CreateTemp(folder, prefix+"*")
+		if err != nil {
+			return nil, err
+		}
+		if err = lockHandle(file); err == nil {
+			// Between creation and lock another process may have taken the
+			// file for an abandoned one; then it has no name any more.
+			_, err = os.Lstat(file.Name())
+		}
+		if err == nil {
+			return file, nil
+		}
+		_ = file.Close()
+		if !errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(file.Name())
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("create a temporary file in %s: %w", folder, fs.ErrExist)
+}

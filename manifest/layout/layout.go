@@ -1,0 +1,262 @@
+// Package layout is an OCI image layout folder as a content.Store. Nothing in
+// it is trusted for being there: a blob counts as present only after this
+// process hashed it (or, while building, a digest cache vouches for an
+// untouched file), every read verifies again, and every write happens under a
+// temporary name until its digest agreed.
+package layout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"slipway/manifest"
+	"slipway/manifest/content"
+)
+
+const (
+	versionFile    = "oci-layout"
+	versionContent = `{"imageLayoutVersion":"1.0.0"}`
+	blobFolder     = "blobs/sha256"
+	partialPrefix  = ".partial-"
+)
+
+// Layout is an OCI image layout (image-spec v1.1, image-layout.md).
+type Layout struct {
+	folder string
+	root   *os.Root
+	cache  *content.DigestCache
+
+	mu       sync.Mutex
+	verified map[manifest.Digest]content.Stamp // blobs this process hashed, as they were then
+}
+
+// Is reports whether a folder is an OCI image layout.
+func Is(folder string) bool {
+	info, err := os.Stat(filepath.Join(folder, versionFile))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Open opens an existing layout.
+func Open(folder string) (*Layout, error) {
+	data, err := os.ReadFile(filepath.Join(folder, versionFile))
+	if err != nil {
+		return nil, fmt.Errorf("open layout %s: %w", folder, err)
+	}
+	var version struct {
+		Version string `json:"imageLayoutVersion"`
+	}
+	if err := manifest.DecodeStrict(data, &version); err != nil || version.Version != "1.0.0" {
+		return nil, fmt.Errorf("open layout %s: %s does not say version 1.0.0", folder, versionFile)
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, fmt.Errorf("open layout %s: %w", folder, err)
+	}
+	return &Layout{folder: folder, root: root, verified: map[manifest.Digest]content.Stamp{}}, nil
+}
+
+// Create opens a layout and makes it first where folder is absent or empty.
+// Another folder that is no layout is left alone and refused. The cache may be
+// nil; only a build passes one.
+func Create(folder string, cache *content.DigestCache) (*Layout, error) {
+	if !Is(folder) {
+		entries, err := os.ReadDir(folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("create layout %s: %w", folder, err)
+		}
+		if len(entries) > 0 {
+			return nil, manifest.WithHint(fmt.Errorf("create layout %s: the folder exists and is no OCI layout", folder), "choose a new or empty folder")
+		}
+		if err := makeEmpty(folder); err != nil {
+			return nil, fmt.Errorf("create layout %s: %w", folder, err)
+		}
+	}
+	l, err := Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	l.cache = cache
+	content.RemoveAbandoned(folder, partialPrefix)
+	return l, nil
+}
+
+// makeEmpty writes the version file last: before it the folder is no layout.
+func makeEmpty(folder string) error {
+	if err := os.MkdirAll(filepath.Join(folder, blobFolder), 0o755); err != nil {
+		return err
+	}
+	index, err := indexFile{SchemaVersion: 2, MediaType: manifest.MediaTypeIndex, Manifests: []indexEntry{}}.encode()
+	if err != nil {
+		return err
+	}
+	if err := content.ReplaceFile(filepath.Join(folder, "index.json"), index, 0o644); err != nil {
+		return err
+	}
+	return content.ReplaceFile(filepath.Join(folder, versionFile), []byte(versionContent), 0o644)
+}
+
+// Close lets go of the folder.
+func (l *Layout) Close() error { return l.root.Close() }
+
+func blobPath(digest manifest.Digest) string { return blobFolder + "/" + digest.Hex() }
+
+// Has implements content.Store.
+func (l *Layout) Has(ctx context.Context, blob manifest.Descriptor) (bool, error) {
+	info, err := l.root.Lstat(blobPath(blob.Digest))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for blob %s: %w", blob.Digest, err)
+	}
+	if !info.Mode().IsRegular() || info.Size() != blob.Size {
+		return false, nil
+	}
+	l.mu.Lock()
+	stamp, known := l.verified[blob.Digest]
+	l.mu.Unlock()
+	if known && stamp == content.StampOf(info) {
+		return true, nil
+	}
+	if digest, cached := l.cache.Lookup(info); cached {
+		return digest == blob.Digest, nil
+	}
+	digest, err := content.Intake(ctx, l.root, blobPath(blob.Digest), blob.Size, nil, nil)
+	if err != nil {
+		return false, fmt.Errorf("check blob: %w", err)
+	}
+	if digest != blob.Digest {
+		return false, nil
+	}
+	l.remember(digest, info)
+	return true, nil
+}
+
+func (l *Layout) remember(digest manifest.Digest, info fs.FileInfo) {
+	l.mu.Lock()
+	l.verified[digest] = content.StampOf(info)
+	l.mu.Unlock()
+	l.cache.Add(filepath.Join(l.folder, blobPath(digest)), info, info, digest)
+}
+
+// Open implements content.Store.
+func (l *Layout) Open(_ context.Context, blob manifest.Descriptor, offset int64) (io.ReadCloser, error) {
+	file, err := content.OpenRegular(l.root, blobPath(blob.Digest), -1)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("open blob %s in %s: %w", blob.Digest, l.folder, content.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if offset == 0 {
+		return checkedFile{content.NewCheckedReader(file, blob), file}, nil
+	}
+	if offset < 0 || offset > blob.Size {
+		_ = file.Close()
+		return nil, fmt.Errorf("open blob %s at %d: it has %d bytes", blob.Digest, offset, blob.Size)
+	}
+	if _, err := file.(io.Seeker).Seek(offset, io.SeekStart); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("open blob %s at %d: %w", blob.Digest, offset, err)
+	}
+	return file, nil
+}
+
+type checkedFile struct {
+	*content.CheckedReader
+	io.Closer
+}
+
+// Put implements content.Store.
+func (l *Layout) Put(ctx context.Context, blob manifest.Descriptor, source content.Source) error {
+	present, err := l.Has(ctx, blob)
+	if err != nil || present {
+		return err
+	}
+	return l.write(blob.Digest.String(), func(temporary *os.File) (manifest.Digest, error) {
+		reader, err := source(ctx, 0)
+		if err != nil {
+			return manifest.Digest{}, err
+		}
+		defer reader.Close()
+		checked := content.NewCheckedReader(contextReader{ctx, reader}, blob)
+		_, err = io.CopyBuffer(struct{ io.Writer }{temporary}, struct{ io.Reader }{checked}, make([]byte, 1<<20))
+		return blob.Digest, err
+	})
+}
+
+// Ingest copies a file into the layout, sharing blocks where the file system
+// can, and returns its digest: one read, one hash, one write. progress may be
+// nil.
+func (l *Layout) Ingest(ctx context.Context, root *os.Root, name string, size int64, progress func(int64)) (manifest.Digest, error) {
+	var digest manifest.Digest
+	err := l.write(name, func(temporary *os.File) (manifest.Digest, error) {
+		var err error
+		digest, err = content.Intake(ctx, root, name, size, temporary, progress)
+		return digest, err
+	})
+	return digest, err
+}
+
+// Link makes a hard link to a file its blob, and returns its digest. A later
+// write to the file then changes the blob, which every reader notices.
+func (l *Layout) Link(ctx context.Context, root *os.Root, name string, size int64, progress func(int64)) (manifest.Digest, error) {
+	digest, err := content.Intake(ctx, root, name, size, nil, progress)
+	if err != nil {
+		return digest, err
+	}
+	target := filepath.Join(l.folder, blobPath(digest))
+	if err := os.Link(filepath.Join(root.Name(), filepath.FromSlash(name)), target); err != nil && !errors.Is(err, fs.ErrExist) {
+		return digest, fmt.Errorf("link %s into %s: %w", name, l.folder, err)
+	}
+	return digest, nil
+}
+
+// write lets fill produce a blob under a temporary name and gives it the name
+// of the digest that fill returns. what names the content in errors.
+func (l *Layout) write(what string, fill func(*os.File) (manifest.Digest, error)) error {
+	temporary, err := content.LockedTemp(l.folder, partialPrefix)
+	if err != nil {
+		return fmt.Errorf("write %s into layout %s: %w", what, l.folder, err)
+	}
+	digest, err := fill(temporary)
+	if err == nil {
+		err = temporary.Chmod(0o644)
+	}
+	var info fs.FileInfo
+	if err == nil {
+		err = os.Rename(temporary.Name(), filepath.Join(l.folder, blobPath(digest)))
+	}
+	if err == nil {
+		info, err = temporary.Stat()
+	}
+	if closeErr := temporary.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		_ = os.Remove(temporary.Name())
+		return fmt.Errorf("write %s into layout %s: %w", what, l.folder, err)
+	}
+	l.remember(digest, info)
+	return nil
+}
+
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c contextReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.r.Read(p)
+}
+
+var _ content.Store = (*Layout)(nil)
