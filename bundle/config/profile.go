@@ -1,0 +1,263 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"slipway/manifest"
+	"slipway/verify/profiles"
+)
+
+const (
+	profileSchema    = 1
+	profileSuffix    = ".hcl"
+	maxContractBytes = 64 << 20
+)
+
+// gateNames are the names that a profile may list. A misspelt one would
+// otherwise switch a gate off in silence.
+var gateNames = []string{
+	"paths", "digests", "files", "declared", "size", "safetensors", "index", "coverage", "components", "ternary",
+	"stored", "origin", "data", "lookup", "text-only", "wheels", "script", "secrets", "config", "rebuild",
+	"install", "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
+}
+
+// LoadProfile reads a shipped profile by its name, or a profile file: anything
+// that ends in .hcl. It returns the profile and the digest of the file's
+// bytes. A base's contract lies beside the profile. Faults of the profile's
+// content are a *Diagnostics.
+func LoadProfile(nameOrPath string) (profiles.Profile, manifest.Digest, error) {
+	if strings.HasSuffix(nameOrPath, profileSuffix) {
+		data, err := readSource(nameOrPath)
+		if err != nil {
+			return profiles.Profile{}, manifest.Digest{}, err
+		}
+		profile, err := ParseProfile(data, nameOrPath, os.DirFS(filepath.Dir(nameOrPath)))
+		return profile, manifest.DigestBytes(data), err
+	}
+	data, ok := profiles.Shipped(nameOrPath)
+	if !ok {
+		err := fmt.Errorf("profile %q is not a shipped one", clip(nameOrPath))
+		return profiles.Profile{}, manifest.Digest{}, manifest.WithHint(err, suggest(nameOrPath, profiles.Names())+" (or a file that ends in .hcl)")
+	}
+	profile, err := ParseProfile(data, nameOrPath+profileSuffix, profiles.Files())
+	return profile, manifest.DigestBytes(data), err
+}
+
+// ParseProfile reads a profile that was read before. filename stands in the
+// problems; contracts are read from the given folder.
+func ParseProfile(data []byte, filename string, folder fs.FS) (profiles.Profile, error) {
+	file, problems := openFile(data, filename)
+	if file == nil {
+		return profiles.Profile{}, problems.result()
+	}
+	if !file.version("schema", profileSchema) {
+		return profiles.Profile{}, problems.result()
+	}
+	var p profiles.Profile
+	readProfileHead(file, &p)
+	readProfileBases(file, &p, folder)
+	readRequired(file, &p)
+	readTernary(file, &p)
+	readLoad(file, &p)
+	file.finish()
+	if err := problems.result(); err != nil {
+		return profiles.Profile{}, err
+	}
+	return p, nil
+}
+
+func readProfileHead(file *section, p *profiles.Profile) {
+	s := file.only("profile", "name")
+	if s == nil {
+		file.problems.add(file.header, `write profile "name" { ... }`, "the file has no profile block")
+		return
+	}
+	p.Name = s.label
+	if s.label != "" && !namePattern.MatchString(s.label) {
+		s.problems.add(s.labelRange, "use letters, digits, '.', '_' and '-'", "profile name is %q", clip(s.label))
+	}
+	p.Description = s.need("description", `"..."`).Value
+	p.MaxBytes = s.whole("max_bytes", 0, 0, math.MaxInt64).Value
+	presences := []string{string(profiles.MayOmit), string(profiles.Needed), string(profiles.Forbidden)}
+	p.VisionMTP = profiles.Presence(s.choice("vision_mtp", string(profiles.MayOmit), presences...).Value)
+	if _, given := s.body.Attributes["gates"]; !given {
+		s.missing("gates", `["paths", "digests"]`)
+	}
+	p.Gates = s.gates("gates", gateNames)
+	p.MayUndecided = s.gates("may_undecided", p.Gates)
+	s.finish()
+}
+
+// gates reads distinct names out of the allowed ones.
+func (s *section) gates(name string, allowed []string) []string {
+	var seen []string
+	return s.texts(name, nil, false, func(gate string) error {
+		switch {
+		case slices.Contains(seen, gate):
+			return fmt.Errorf("%q is listed twice", gate)
+		case !slices.Contains(gateNames, gate):
+			return fmt.Errorf("unknown gate %q; %s", clip(gate), suggest(gate, gateNames))
+		case !slices.Contains(allowed, gate):
+			return fmt.Errorf("gate %q is not one of the profile's gates", gate)
+		}
+		seen = append(seen, gate)
+		return nil
+	}).Value
+}
+
+func readProfileBases(file *section, p *profiles.Profile, folder fs.FS) {
+	all := file.each("base", "label")
+	distinct(all)
+	for _, s := range all {
+		base := profiles.Base{
+			Label:      s.label,
+			Repository: s.need("repository", `"owner/name"`).Value,
+			Revision:   s.need("revision", `"<40 hex digits>"`).Value,
+		}
+		checkRepository(s, base.Repository, base.Revision)
+		if contract := s.needPath("contract", `"contract.json"`).Value; contract != "" {
+			base.Contract = readContract(s, folder, contract, base)
+		}
+		s.finish()
+		p.Bases = append(p.Bases, base)
+	}
+}
+
+// readContract reads a base's contract and holds it to the base's identity.
+func readContract(s *section, folder fs.FS, name string, base profiles.Base) *manifest.Contract {
+	info, err := fs.Stat(folder, name)
+	if err == nil && info.Size() > maxContractBytes {
+		err = fmt.Errorf("%d bytes are more than %d", info.Size(), maxContractBytes)
+	}
+	var data []byte
+	if err == nil {
+		data, err = fs.ReadFile(folder, name)
+	}
+	var contract manifest.Contract
+	if err == nil {
+		contract, err = manifest.DecodeContract(data)
+	}
+	if err == nil && (contract.Repository != base.Repository || contract.Revision != base.Revision) {
+		err = fmt.Errorf("it is of %s @ %s", clip(contract.Repository), clip(contract.Revision))
+	}
+	if err != nil {
+		if open := (*fs.PathError)(nil); errors.As(err, &open) {
+			err = open.Err // the name stands before it already
+		}
+		s.fault("contract", "", "contract %s: %v", clip(name), err)
+		return nil
+	}
+	return &contract
+}
+
+func readRequired(file *section, p *profiles.Profile) {
+	all := file.each("required", "path")
+	distinct(all)
+	for _, s := range all {
+		if err := checkGlob(s.label); err != nil && s.label != "" {
+			s.problems.add(s.labelRange, pathRemedy(s.label), "required: %v", err)
+		}
+		p.Required = append(p.Required, profiles.Required{
+			Path: s.label, Generated: s.flag("generated", false).Value, Why: s.need("why", `"..."`).Value,
+		})
+		s.finish()
+	}
+}
+
+func readTernary(file *section, p *profiles.Profile) {
+	s := file.only("ternary", "")
+	if s == nil {
+		return
+	}
+	p.Ternary = &profiles.Ternary{
+		FractionAbove: s.ratio("fraction_above"),
+		StoredAtMost:  s.ratio("stored_at_most"),
+		Counting:      s.choice("counting", "observed", "observed", "strict").Value,
+		GroupMinimum:  s.whole("group_minimum", 1, 1, 1<<30).Value,
+		Formats: s.texts("formats", nil, false, func(kind string) error {
+			if kinds := []string{manifest.KindPacked2Bit, manifest.KindLiteral}; !slices.Contains(kinds, kind) {
+				return fmt.Errorf("unknown kind %q; %s", clip(kind), suggest(kind, kinds))
+			}
+			return nil
+		}).Value,
+	}
+	if len(p.Ternary.Formats) == 0 {
+		s.fault("formats", `write formats = ["packed_2bit"]`, "%s allows no format", s.kind)
+	}
+	s.finish()
+}
+
+var ratioPattern = regexp.MustCompile(`^([0-9]{1,9})/([0-9]{1,9})$`)
+
+// ratio reads "95/100", both parts positive.
+func (s *section) ratio(name string) profiles.Ratio {
+	text := s.need(name, `"95/100"`).Value
+	if text == "" {
+		return profiles.Ratio{}
+	}
+	parts := ratioPattern.FindStringSubmatch(text)
+	if parts == nil {
+		s.fault(name, fmt.Sprintf(`write %s = "95/100"`, name), "%q is %q, not a ratio of whole numbers", name, clip(text))
+		return profiles.Ratio{}
+	}
+	// Nine digits always fit.
+	numerator, _ := strconv.ParseInt(parts[1], 10, 64)
+	denominator, _ := strconv.ParseInt(parts[2], 10, 64)
+	if numerator == 0 || denominator == 0 {
+		s.fault(name, "", "%q is %q; both parts must be positive", name, text)
+	}
+	return profiles.Ratio{Numerator: numerator, Denominator: denominator}
+}
+
+func readLoad(file *section, p *profiles.Profile) {
+	s := file.only("load", "")
+	if s == nil {
+		file.problems.add(file.header, "write load { ... }: what a grader sends", "the file has no load block")
+		return
+	}
+	for _, name := range []string{"endpoint", "concurrency", "max_tokens", "start_seconds", "request_seconds", "total_seconds"} {
+		if _, given := s.body.Attributes[name]; !given {
+			s.missing(name, "...")
+		}
+	}
+	p.Load = profiles.Load{
+		Endpoint:       s.choice("endpoint", "", "/v1/chat/completions", "/draft").Value,
+		Concurrency:    int(s.whole("concurrency", 0, 1, 1<<16).Value),
+		MaxTokens:      int(s.whole("max_tokens", 0, 1, 1<<20).Value),
+		Temperature:    s.decimal("temperature", 0, 2),
+		StartSeconds:   s.decimal("start_seconds", 0.001, maxSeconds),
+		RequestSeconds: s.decimal("request_seconds", 0.001, maxSeconds),
+		TotalSeconds:   s.decimal("total_seconds", 0.001, maxSeconds),
+	}
+	s.finish()
+}
+
+// maxSeconds keeps every duration, in nanoseconds too, far inside an int64.
+const maxSeconds = 1e7
+
+// decimal reads a number from low to high; 0 where it is left out.
+func (s *section) decimal(name string, low, high float64) float64 {
+	expression := s.find(name)
+	if expression == nil {
+		return 0
+	}
+	number, ok := literalNumber(expression)
+	if !ok {
+		s.fault(name, "", "%q is not a number", name)
+		return 0
+	}
+	value, _ := number.Float64()
+	if value < low || value > high {
+		s.fault(name, "", "%q is not between %v and %v", name, low, high)
+	}
+	return value
+}

@@ -1,0 +1,187 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"slipway/manifest"
+	"slipway/verify/profiles"
+)
+
+const qwenContract = "qwen3.5-4b.contract.json"
+
+// contractOf is a contract of one tensor.
+func contractOf(t *testing.T, repository, revision string) []byte {
+	t.Helper()
+	data, err := manifest.Contract{
+		Schema: 1, Repository: repository, Revision: revision, TiedHead: true,
+		Tensors: map[string]manifest.ContractTensor{"a.weight": {DType: "BF16", Shape: []int64{2, 3}, Role: manifest.RoleBackbone}},
+	}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func shippedSource(t *testing.T, name string) string {
+	t.Helper()
+	data, ok := profiles.Shipped(name)
+	if !ok {
+		t.Fatalf("profile %s is not shipped", name)
+	}
+	return string(data)
+}
+
+func TestLoadProfilePractice(t *testing.T) {
+	p, digest, err := LoadProfile("practice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := manifest.DigestBytes([]byte(shippedSource(t, "practice"))); digest != want {
+		t.Errorf("digest %s, want %s", digest, want)
+	}
+	wantTernary := &profiles.Ternary{
+		FractionAbove: profiles.Ratio{Numerator: 95, Denominator: 100}, StoredAtMost: profiles.Ratio{Numerator: 11, Denominator: 10},
+		Counting: "observed", GroupMinimum: 32, Formats: []string{"packed_2bit", "literal"},
+	}
+	if p.Name != "practice" || len(p.Bases) != 0 || !reflect.DeepEqual(p.Ternary, wantTernary) {
+		t.Errorf("got %+v, ternary %+v", p, p.Ternary)
+	}
+	if len(p.Required) != 1 || p.Required[0].Path != manifest.QuantizationPath || p.Required[0].Generated {
+		t.Errorf("required %+v", p.Required)
+	}
+	for _, decided := range []string{"paths", "digests", "files", "declared", "size", "safetensors", "index", "coverage", "ternary", "stored", "config"} {
+		if !slices.Contains(p.Gates, decided) || slices.Contains(p.MayUndecided, decided) {
+			t.Errorf("gate %s is left out or may stay undecided", decided)
+		}
+	}
+}
+
+func TestParseProfileTernaryChat(t *testing.T) {
+	folder := fstest.MapFS{qwenContract: {Data: contractOf(t, pinnedRepository, pinnedRevision)}}
+	p, err := ParseProfile([]byte(shippedSource(t, "ternary-chat")), "ternary-chat.hcl", folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := profiles.Load{
+		Endpoint: "/v1/chat/completions", Concurrency: 16, MaxTokens: 4096, Temperature: 0,
+		StartSeconds: 300, RequestSeconds: 300, TotalSeconds: 82800,
+	}
+	if p.Load != want {
+		t.Errorf("load %+v", p.Load)
+	}
+	if len(p.Bases) != 1 || p.Bases[0].Repository != pinnedRepository || p.Bases[0].Revision != pinnedRevision || p.Bases[0].Contract == nil {
+		t.Errorf("bases %+v", p.Bases)
+	}
+	required := map[string]bool{}
+	for _, r := range p.Required {
+		required[r.Path] = r.Generated
+	}
+	if want := map[string]bool{
+		"serve.sh": false, "architecture.json": true, "STARTING_ARTIFACT.json": true, "backbone_contract.json": true,
+		"quantization_manifest.json": false, "DATA.md": false, "provenance/*.log": false,
+	}; !reflect.DeepEqual(required, want) {
+		t.Errorf("required %v", required)
+	}
+	if len(p.Gates) != len(gateNames) || p.VisionMTP != profiles.MayOmit || p.MaxBytes != 0 {
+		t.Errorf("%d gates, vision and MTP %s, %d bytes", len(p.Gates), p.VisionMTP, p.MaxBytes)
+	}
+}
+
+// Every shipped profile loads, with the contracts that ship beside it.
+func TestLoadShippedProfiles(t *testing.T) {
+	if got := profiles.Names(); !slices.Equal(got, []string{"practice", "ternary-chat"}) {
+		t.Fatalf("shipped: %v", got)
+	}
+	for _, name := range profiles.Names() {
+		p, _, err := LoadProfile(name)
+		if err != nil {
+			t.Error(err)
+		} else if p.Name != name {
+			t.Errorf("profile %s calls itself %q", name, p.Name)
+		}
+	}
+}
+
+func TestLoadProfileFile(t *testing.T) {
+	dir := t.TempDir()
+	source := strings.Replace(shippedSource(t, "ternary-chat"), qwenContract, "contracts/own.json", 1)
+	writeFiles(t, dir, []string{"own.hcl"}, source)
+	writeFiles(t, dir, []string{"contracts/own.json"}, string(contractOf(t, pinnedRepository, pinnedRevision)))
+	p, digest, err := LoadProfile(filepath.Join(dir, "own.hcl"))
+	if err != nil || digest != manifest.DigestBytes([]byte(source)) || len(p.Bases[0].Contract.Tensors) != 1 {
+		t.Fatalf("%v, %s, %+v", err, digest, p.Bases)
+	}
+	if err := os.Remove(filepath.Join(dir, "contracts", "own.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := LoadProfile(filepath.Join(dir, "own.hcl")); err == nil || !strings.Contains(err.Error(), "contract contracts/own.json") {
+		t.Errorf("without its contract: %v", err)
+	}
+}
+
+func TestLoadProfileUnknown(t *testing.T) {
+	_, _, err := LoadProfile("practise")
+	if err == nil || !strings.Contains(manifest.Hint(err), `did you mean "practice"?`) {
+		t.Errorf("%v; hint %q", err, manifest.Hint(err))
+	}
+}
+
+var profileFaults = []struct{ name, old, new string }{
+	{"misspelt-argument", "group_minimum ", "group_minimun "},
+	{"no-schema", "schema = 1\n", ""},
+	{"other-schema", "schema = 1", "schema = 2"},
+	{"no-load", "load {", "loads {"},
+	{"misspelt-gate", `"declared", "size"`, `"declard", "size"`},
+	{"gate-twice", `"declared", "size"`, `"declared", "declared", "size"`},
+	{"undecided-not-listed", `    "text-only", "script", "secrets", "config", "rebuild",`, `    "script", "secrets", "config", "rebuild",`},
+	{"ratio", `"95/100"`, `"0.95"`},
+	{"ratio-zero", `"95/100"`, `"95/0"`},
+	{"counting", `"observed"`, `"observe"`},
+	{"format", `"literal"]`, `"literel"]`},
+	{"required-path", `required "quantization_manifest.json"`, `required "../quantization_manifest.json"`},
+	{"no-why", `  why = "says how each tensor is stored"`, ""},
+	{"negative-seconds", "start_seconds   = 60", "start_seconds   = -60"},
+	{"zero-seconds", "start_seconds   = 60", "start_seconds   = 0"},
+	{"no-limit-of-time", "  total_seconds   = 900\n", ""},
+	{"endpoint", `"/v1/chat/completions"`, `"/v1/completions"`},
+	{"contract-absent", "ternary {", "base \"language\" {\n  repository = \"a/b\"\n  revision = \"851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a\"\n  contract = \"absent.json\"\n}\nternary {"},
+	{"contract-of-another", "ternary {", "base \"language\" {\n  repository = \"a/b\"\n  revision = \"851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a\"\n  contract = \"c.json\"\n}\nternary {"},
+	{"contract-broken", "ternary {", "base \"language\" {\n  repository = \"a/b\"\n  revision = \"851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a\"\n  contract = \"broken.json\"\n}\nternary {"},
+}
+
+// Every fault is one change of the practice profile, which TestLoadProfilePractice loads.
+func TestProfileFaults(t *testing.T) {
+	source := shippedSource(t, "practice")
+	folder := fstest.MapFS{"c.json": {Data: contractOf(t, pinnedRepository, pinnedRevision)}, "broken.json": {Data: []byte("{}")}}
+	for _, fault := range profileFaults {
+		t.Run(fault.name, func(t *testing.T) {
+			if !strings.Contains(source, fault.old) {
+				t.Fatalf("%q is not part of the profile", fault.old)
+			}
+			_, err := ParseProfile([]byte(strings.Replace(source, fault.old, fault.new, 1)), "practice.hcl", folder)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			golden(t, "profile-faults/"+fault.name+".txt", err.Error()+"\n")
+		})
+	}
+}
+
+func FuzzParseProfile(f *testing.F) {
+	for _, name := range profiles.Names() {
+		data, _ := profiles.Shipped(name)
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := ParseProfile(data, "p.hcl", fstest.MapFS{})
+		if err == nil && (p.Name == "" || p.Load.Concurrency < 1) {
+			t.Fatalf("profile %+v", p)
+		}
+	})
+}

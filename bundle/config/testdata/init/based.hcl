@@ -1,0 +1,29 @@
+# Written by slipway init from what lies in this folder. Paths are relative to it.
+slipway = 1
+
+bundle "based" {
+  profile = "practice" # the task whose rules apply
+}
+
+# the starting model, as the quantization manifest names it
+base "language" {
+  repository = "own/base"
+  revision   = "00112233445566778899aabbccddeeff00112233"
+}
+
+# 1 safetensors file; config.json: Qwen3ForCausalLM
+weights "language" {
+  base     = "language"
+  from     = "."
+  manifest = "quantization_manifest.json" # how each tensor is stored; stands in that folder
+}
+
+# no serve.sh here: the server that is bundled; "cuda" never falls back to the CPU
+runtime "native" {
+  device = "cpu"
+}
+
+serve {
+  port     = 8000 # where it listens
+  thinking = "off" # answers without a thought first
+}

@@ -1,0 +1,39 @@
+schema = 1
+
+profile "practice" {
+  description = "A small ternary chat model, to try every step on a machine without a GPU."
+  max_bytes   = 0          # no limit
+  vision_mtp  = "may_omit"
+
+  gates = [
+    "paths", "digests", "files", "declared", "size", "safetensors", "index", "coverage", "ternary", "stored",
+    "text-only", "script", "secrets", "config", "rebuild",
+    "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
+  ]
+  may_undecided = [
+    "text-only", "script", "secrets", "rebuild",
+    "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
+  ]
+}
+
+required "quantization_manifest.json" {
+  why = "says how each tensor is stored"
+}
+
+ternary {
+  fraction_above = "95/100"
+  stored_at_most = "11/10"
+  counting       = "observed"
+  group_minimum  = 32
+  formats        = ["packed_2bit", "literal"]
+}
+
+load {
+  endpoint        = "/v1/chat/completions"
+  concurrency     = 4
+  max_tokens      = 64
+  temperature     = 0
+  start_seconds   = 60
+  request_seconds = 60
+  total_seconds   = 900
+}

@@ -1,0 +1,78 @@
+// Package profiles describes the tasks that submissions are made for: every
+// number and file name that a gate compares with is a field here, so that a
+// new task is data and no code. The shipped profiles are files of this folder;
+// a profile that came with a bundle is never evidence about that bundle.
+package profiles
+
+import "slipway/manifest"
+
+// Profile is one task's rules.
+type Profile struct {
+	Name        string
+	Description string
+
+	Bases    []Base     // pinned starting points; none: nothing is compared with a base
+	Required []Required // files that a submission must have
+	Ternary  *Ternary   // nil: the task has no ternary rule
+	MaxBytes int64      // limit on the sum of all file sizes; 0: none
+
+	VisionMTP Presence // what becomes of the base's vision and MTP tensors
+
+	Gates        []string // the gates that apply, in no particular order
+	MayUndecided []string // gates of Gates that may stay undecided without failing `--require static`
+
+	Load Load // what a grader sends; used by dynamic gates
+}
+
+// Base pins a starting model. Contract holds its tensors' names, shapes and
+// roles and comes with the profile, never from the submission.
+type Base struct {
+	Label      string // "language", "vision"
+	Repository string
+	Revision   string // 40 hex digits
+	Contract   *manifest.Contract
+}
+
+// Required is a file that a submission must have. Path may be a path.Match
+// pattern per segment ("provenance/*.log"). Generated marks the files that
+// slipway writes where they are absent.
+type Required struct {
+	Path      string
+	Generated bool
+	Why       string
+}
+
+// Ternary bounds the ternary fraction and the stored parameters. Ratios are
+// compared in integers: FractionAbove 95/100 means 100*T > 95*(T+s+f).
+type Ternary struct {
+	FractionAbove Ratio  // strictly above
+	StoredAtMost  Ratio  // at most this times P0
+	Counting      string // "observed" or "strict": submission-format counting rules
+	GroupMinimum  int64  // smallest scale unit, in weights
+	Formats       []string
+}
+
+// Ratio is Numerator/Denominator, both positive.
+type Ratio struct{ Numerator, Denominator int64 }
+
+// Presence says what may become of tensors that the task does not use.
+type Presence string
+
+// The presences.
+const (
+	MayOmit   Presence = "may_omit"
+	Needed    Presence = "required"
+	Forbidden Presence = "forbidden"
+)
+
+// Load is what a grader asks of a running submission. Durations in seconds,
+// fractions allowed.
+type Load struct {
+	Endpoint       string // "/v1/chat/completions" or "/draft"
+	Concurrency    int
+	MaxTokens      int
+	Temperature    float64
+	StartSeconds   float64
+	RequestSeconds float64
+	TotalSeconds   float64
+}
