@@ -1,0 +1,361 @@
+package bundle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"slipway/bundle/config"
+	"slipway/manifest"
+	"slipway/manifest/safetensors"
+	"slipway/verify/profiles"
+)
+
+// Plan says what would be built. It is a pure function of bundle.hcl, the
+// profile and the inventory; whoever executes it decides nothing.
+type Plan struct {
+	Name    string        `json:"name"`
+	Profile string        `json:"profile"`
+	Files   []PlannedFile `json:"files"`  // sorted by path; inventory.json is added when digests are known
+	Layers  []Layer       `json:"layers"` // in artifact order
+	LeftOut []LeftOut     `json:"left_out"`
+	Notes   []string      `json:"notes"` // what its owner should know before building
+	Model   Model         `json:"model"`
+
+	folder string // of bundle.hcl; sources are relative to it
+}
+
+// PlannedFile is one file of the artifact: where it comes from and why it is
+// there. Source is empty for a generated file, whose bytes are in content.
+type PlannedFile struct {
+	Path   string        `json:"path"`
+	Mode   manifest.Mode `json:"mode"`
+	Size   int64         `json:"size"`
+	Kind   manifest.Kind `json:"kind"`
+	Source string        `json:"source,omitempty"`
+	Why    string        `json:"why"`
+
+	content []byte
+}
+
+// Layer is one layer of the artifact. Raw layers have one path.
+type Layer struct {
+	Kind     manifest.Kind     `json:"kind"`
+	Encoding manifest.Encoding `json:"encoding"`
+	Size     int64             `json:"size"` // bytes of its files
+	Paths    []string          `json:"paths"`
+	Why      string            `json:"why"`
+}
+
+// LeftOut is a file of a weights folder that does not go into the artifact.
+type LeftOut struct {
+	Source string `json:"source"`
+	Why    string `json:"why"`
+}
+
+// Model is what the artifact's config says of the model.
+type Model struct {
+	Architecture string `json:"architecture,omitempty"`
+	Parameters   int64  `json:"parameters,omitempty"` // logical elements, embedding included
+	Precision    string `json:"precision,omitempty"`
+	Quantization string `json:"quantization,omitempty"`
+	Revision     string `json:"revision,omitempty"` // of the first base
+}
+
+// MakePlan decides what goes where.
+func MakePlan(wanted *config.Bundle, profile profiles.Profile, found *Inventory) (*Plan, error) {
+	p := &planner{wanted: wanted, profile: profile, found: found,
+		plan: &Plan{Name: wanted.Name.Value, Profile: profile.Name, folder: found.Folder}}
+	for _, step := range []func() error{p.checkBases, p.addWeights, p.addFiles, p.addProvenance, p.addDeclarations, p.finish} {
+		if err := step(); err != nil {
+			return nil, fmt.Errorf("plan %q: %w", wanted.Name.Value, err)
+		}
+	}
+	return p.plan, nil
+}
+
+type planner struct {
+	wanted  *config.Bundle
+	profile profiles.Profile
+	found   *Inventory
+	plan    *Plan
+}
+
+// checkBases holds the bases against the ones that the profile pins.
+func (p *planner) checkBases() error {
+	for _, pinned := range p.profile.Bases {
+		i := slices.IndexFunc(p.wanted.Bases, func(b config.Base) bool { return b.Label == pinned.Label })
+		if i < 0 {
+			return manifest.WithHint(fmt.Errorf("profile %s needs base %q", p.profile.Name, pinned.Label),
+				fmt.Sprintf("add: base %q { repository = %q  revision = %q }", pinned.Label, pinned.Repository, pinned.Revision))
+		}
+		given := p.wanted.Bases[i]
+		if given.Repository.Value != pinned.Repository || given.Revision.Value != pinned.Revision {
+			return manifest.WithHint(fmt.Errorf("%s: base %q is %s@%s, the profile pins %s@%s", given.At, given.Label,
+				given.Repository.Value, given.Revision.Value, pinned.Repository, pinned.Revision), "start from the pinned revision, or choose another profile")
+		}
+	}
+	return nil
+}
+
+// weightsFolder is where a weights block's files go: weights/ for the only
+// one, else a folder a block.
+func (p *planner) weightsFolder(w config.Weights) string {
+	if len(p.wanted.Weights) == 1 {
+		return "weights"
+	}
+	return path.Join("weights", w.Label)
+}
+
+func (p *planner) addWeights() error {
+	for i, w := range p.wanted.Weights {
+		folder := p.weightsFolder(w)
+		for _, file := range p.found.Weights[i] {
+			base := path.Base(file.Path)
+			switch {
+			case file.Path == w.Manifest.Value:
+			case isShard(base):
+				p.take(file, path.Join(folder, base), "weight shard of weights \""+w.Label+"\"")
+			case isModelFile(base):
+				p.take(file, path.Join(folder, base), "the model's configuration or tokenizer")
+			default:
+				p.leaveOut(file, base)
+			}
+		}
+		if err := p.checkShards(i, w); err != nil {
+			return fmt.Errorf("weights %q: %w", w.Label, err)
+		}
+		if w.Manifest.Value != "" {
+			if err := p.addQuantization(i, w); err != nil {
+				return fmt.Errorf("weights %q: %w", w.Label, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *planner) leaveOut(file manifest.File, base string) {
+	why := "not a model file; a files block can ship it"
+	switch {
+	case strings.HasPrefix(base, "."):
+		return
+	case base == "bundle.hcl":
+		why = "the description of the bundle"
+	case slices.Contains(weightLike, path.Ext(base)):
+		why = "weights in another format than safetensors"
+	}
+	p.plan.LeftOut = append(p.plan.LeftOut, LeftOut{file.Path, why})
+}
+
+// checkShards holds the shards against their index, and refuses what this
+// version cannot do to them.
+func (p *planner) checkShards(i int, w config.Weights) error {
+	headers := map[string]*safetensors.Header{}
+	for _, file := range p.found.Weights[i] {
+		if !isShard(file.Path) {
+			continue
+		}
+		headers[path.Base(file.Path)] = p.found.Headers[file.Path]
+		if limit := w.MaxShard.Value; limit > 0 && file.Size > limit {
+			return manifest.WithHint(fmt.Errorf("%s: %s has %d bytes, and splitting shards (max_shard) is not built yet", w.MaxShard.At, file.Path, file.Size), "save the checkpoint with smaller shards")
+		}
+		if w.DropTiedHead.Value {
+			if _, stored := p.found.Headers[file.Path].Lookup("lm_head.weight"); stored {
+				return manifest.WithHint(fmt.Errorf("%s: %s stores lm_head.weight, and dropping it (drop_tied_head) is not built yet", w.DropTiedHead.At, file.Path), "remove drop_tied_head, or save the checkpoint without the head")
+			}
+		}
+	}
+	problems := safetensors.CheckShards(headers)
+	from := path.Clean(w.From.Value)
+	if data, indexed := p.found.Documents[path.Join(from, safetensors.IndexName)]; indexed {
+		index, err := safetensors.ReadIndex(data)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", path.Join(from, safetensors.IndexName), err)
+		}
+		problems = index.Check(headers)
+	}
+	var faults []error
+	for _, problem := range problems {
+		if problem.Warning {
+			p.plan.Notes = append(p.plan.Notes, problem.String())
+		} else {
+			faults = append(faults, errors.New(problem.String()))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// addQuantization ships the quantization manifest at the root, its bytes
+// unchanged, once every tensor it refers to was found.
+func (p *planner) addQuantization(i int, w config.Weights) error {
+	data := p.found.Documents[w.Manifest.Value]
+	quantization, err := manifest.DecodeQuantization(data)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", w.Manifest.Value, err)
+	}
+	for _, name := range quantization.Names() {
+		for _, stored := range quantization.Tensors[name].Stored() {
+			shard := path.Join(path.Clean(w.From.Value), strings.TrimPrefix(stored.File, p.weightsFolder(w)+"/"))
+			header, present := p.found.Headers[shard]
+			if !present {
+				return fmt.Errorf("%s: tensor %q needs shard %s, which is not there", w.Manifest.Value, name, shard)
+			}
+			if _, present := header.Lookup(stored.Tensor); !present {
+				return fmt.Errorf("%s: tensor %q needs %q of %s, which is not there", w.Manifest.Value, name, stored.Tensor, shard)
+			}
+		}
+	}
+	p.plan.Model.Quantization = manifest.KindPacked2Bit
+	p.plan.Files = append(p.plan.Files, PlannedFile{
+		Path: manifest.QuantizationPath, Mode: manifest.ModeFile, Size: int64(len(data)), Kind: manifest.KindConfig,
+		Source: w.Manifest.Value, Why: "says how each tensor is stored",
+	})
+	for _, tensor := range quantization.Tensors {
+		p.plan.Model.Parameters += manifest.ContractTensor{Shape: tensor.Shape}.Elements()
+	}
+	return nil
+}
+
+func (p *planner) addFiles() error {
+	for i, f := range p.wanted.Files {
+		for _, file := range p.found.Files[i] {
+			name := relative(f.From.Value, file.Path)
+			if file.Path == f.From.Value {
+				name = path.Base(name)
+			}
+			p.take(file, path.Join(f.Target, name), fmt.Sprintf("files %q", f.Target))
+		}
+	}
+	return nil
+}
+
+func (p *planner) addProvenance() error {
+	for _, file := range p.found.Data {
+		p.take(file, "DATA.md", "provenance: data")
+	}
+	for _, file := range p.found.Logs {
+		p.take(file, path.Join("provenance", path.Base(file.Path)), "provenance: logs")
+	}
+	return nil
+}
+
+func (p *planner) take(file manifest.File, target, why string) {
+	p.plan.Files = append(p.plan.Files, PlannedFile{
+		Path: target, Mode: file.Mode, Size: file.Size, Kind: kindOf(target), Source: file.Path, Why: why,
+	})
+}
+
+func (p *planner) has(target string) bool {
+	return slices.ContainsFunc(p.plan.Files, func(f PlannedFile) bool { return f.Path == target })
+}
+
+// finish describes the model, checks the paths and cuts the layers.
+func (p *planner) finish() error {
+	if p.has(manifest.InventoryPath) {
+		return manifest.WithHint(fmt.Errorf("%s is written by slipway and cannot be one of the files", manifest.InventoryPath), "exclude it")
+	}
+	slices.SortFunc(p.plan.Files, func(a, b PlannedFile) int { return strings.Compare(a.Path, b.Path) })
+	paths := []string{manifest.InventoryPath}
+	for _, f := range p.plan.Files {
+		paths = append(paths, f.Path)
+	}
+	if faults := manifest.CheckPaths(paths); len(faults) > 0 {
+		return errors.Join(faults...)
+	}
+	p.describeModel()
+	p.noteMissing()
+	p.plan.Layers = cutLayers(p.plan.Files)
+	if n := len(p.plan.Layers); n > manifest.MaxLayers {
+		return manifest.WithHint(fmt.Errorf("%d layers are more than %d", n, manifest.MaxLayers), "save the checkpoint in fewer, larger shards")
+	}
+	p.plan.Notes = append(p.plan.Notes, registryNotes(p.plan.Layers)...)
+	return nil
+}
+
+// describeModel fills Model from the first weights block.
+func (p *planner) describeModel() {
+	m := &p.plan.Model
+	if len(p.wanted.Bases) > 0 {
+		m.Revision = p.wanted.Bases[0].Revision.Value
+	}
+	var facts struct {
+		Architectures []string `json:"architectures"`
+		DType         string   `json:"dtype"`
+		TorchDType    string   `json:"torch_dtype"`
+		Quantization  struct {
+			Method string `json:"quant_method"`
+		} `json:"quantization_config"`
+	}
+	configPath := path.Join(path.Clean(p.wanted.Weights[0].From.Value), "config.json")
+	// A config.json that is absent or says nothing of this leaves the fields
+	// empty; the config gate judges it.
+	_ = json.Unmarshal(p.found.Documents[configPath], &facts)
+	if len(facts.Architectures) > 0 {
+		m.Architecture = facts.Architectures[0]
+	}
+	if m.Quantization == "" {
+		m.Quantization = facts.Quantization.Method
+		if m.Quantization == "" && (facts.DType == "bfloat16" || facts.TorchDType == "bfloat16") {
+			m.Precision = "bfloat16"
+		}
+		for _, header := range p.found.Headers {
+			for _, tensor := range header.Tensors {
+				m.Parameters += tensor.Elements()
+			}
+		}
+	}
+}
+
+// noteMissing says which files of the profile the bundle will lack.
+func (p *planner) noteMissing() {
+	for _, required := range p.profile.Required {
+		present := slices.ContainsFunc(p.plan.Files, func(f PlannedFile) bool {
+			ok, err := path.Match(required.Path, f.Path)
+			return err == nil && ok
+		})
+		if !present && required.Path != manifest.InventoryPath {
+			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("profile %s requires %s (%s), and nothing here provides it", p.profile.Name, required.Path, required.Why))
+		}
+	}
+	if p.wanted.Runtime != nil {
+		p.plan.Notes = append(p.plan.Notes, "no runtime and no serve.sh are bundled yet: this version has none")
+	}
+}
+
+// cutLayers groups files as the format says (manifest's package comment).
+// inventory.json joins the configuration's tar layer.
+func cutLayers(files []PlannedFile) []Layer {
+	var layers []Layer
+	for _, kind := range manifest.Kinds() {
+		small := Layer{Kind: kind, Encoding: manifest.EncodingTar, Why: "files under 16 MiB of one kind"}
+		for _, f := range files {
+			switch {
+			case f.Kind != kind:
+			case isRaw(f):
+				why := "weight shards are layers of their own, so that an unchanged one is never sent again"
+				if kind != manifest.KindWeight {
+					why = "16 MiB or more"
+				}
+				layers = append(layers, Layer{kind, manifest.EncodingRaw, f.Size, []string{f.Path}, why})
+			default:
+				small.Paths = append(small.Paths, f.Path)
+				small.Size += f.Size
+			}
+		}
+		if kind == manifest.KindConfig {
+			small.Paths = append(small.Paths, manifest.InventoryPath)
+			slices.Sort(small.Paths)
+		}
+		if len(small.Paths) > 0 {
+			layers = append(layers, small)
+		}
+	}
+	return layers
+}
+
+func isRaw(f PlannedFile) bool {
+	return f.Kind == manifest.KindWeight || f.Size >= manifest.RawThreshold
+}
