@@ -269,11 +269,13 @@ func (c checkedFile) Read(p []byte) (int, error) {
 	return n, changedSince(c.name, err)
 }
 
+const buildAgain = "build again"
+
 // changedSince says what a digest that no longer fits means to the user.
 func changedSince(name string, err error) error {
 	var integrity *content.IntegrityError
-	if errors.As(err, &integrity) || errors.Is(err, content.ErrChanged) {
-		return manifest.WithHint(fmt.Errorf("%s changed since it was hashed: %w", name, err), "build again")
+	if manifest.Hint(err) != buildAgain && (errors.As(err, &integrity) || errors.Is(err, content.ErrChanged)) {
+		return manifest.WithHint(fmt.Errorf("%s changed since it was hashed: %w", name, err), buildAgain)
 	}
 	return err
 }

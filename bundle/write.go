@@ -57,7 +57,7 @@ func (s *Sealed) copyInto(ctx context.Context, stage *content.Stage, file Planne
 		err = closeErr
 	}
 	if err != nil {
-		return digest, fmt.Errorf("write %s: %w", file.Path, err)
+		return digest, fmt.Errorf("store %s: %w", file.Path, err)
 	}
 	return digest, nil
 }
@@ -72,12 +72,14 @@ func (s *Sealed) stageGenerated(stage *content.Stage) error {
 		if err != nil {
 			return err
 		}
-		_, err = target.Write(data)
+		if _, err = target.Write(data); err != nil {
+			err = content.WriteFault(err)
+		}
 		if closeErr := target.Close(); err == nil {
 			err = closeErr
 		}
 		if err != nil {
-			return fmt.Errorf("write %s: %w", file.Path, err)
+			return fmt.Errorf("store %s: %w", file.Path, err)
 		}
 	}
 	return nil
@@ -199,7 +201,7 @@ func (s *Sealed) ingest(ctx context.Context, target *layout.Layout, file Planned
 	}
 	digest, err := take(ctx, s.root, file.Source, file.Size, options.Progress)
 	if err != nil {
-		return digest, err
+		return digest, fmt.Errorf("store %s: %w", file.Path, err)
 	}
 	if after, err := s.root.Lstat(file.Source); err == nil {
 		options.Cache.Add(filepath.Join(s.plan.folder, filepath.FromSlash(file.Source)), before, after, digest)

@@ -11,10 +11,11 @@ type hinted struct {
 
 func (h hinted) Unwrap() error { return h.error }
 
-// WithHint adds a remedy ("build again") to err; nil stays nil.
+// WithHint adds a remedy ("build again") to err. A nil err stays nil, and an
+// empty remedy adds nothing.
 func WithHint(err error, hint string) error {
-	if err == nil {
-		return nil
+	if err == nil || hint == "" {
+		return err
 	}
 	return hinted{err, hint}
 }

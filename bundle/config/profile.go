@@ -183,6 +183,7 @@ func readTernary(file *section, p *profiles.Profile) {
 		StoredAtMost:  s.ratio("stored_at_most"),
 		Counting:      s.choice("counting", "observed", "observed", "strict").Value,
 		GroupMinimum:  s.whole("group_minimum", 1, 1, 1<<30).Value,
+		WhenDeclared:  s.flag("when_declared", false).Value,
 		Formats: s.texts("formats", nil, false, func(kind string) error {
 			if kinds := []string{manifest.KindPacked2Bit, manifest.KindLiteral}; !slices.Contains(kinds, kind) {
 				return fmt.Errorf("unknown kind %q; %s", clip(kind), suggest(kind, kinds))

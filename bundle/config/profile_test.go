@@ -47,12 +47,12 @@ func TestLoadProfilePractice(t *testing.T) {
 	}
 	wantTernary := &profiles.Ternary{
 		FractionAbove: profiles.Ratio{Numerator: 95, Denominator: 100}, StoredAtMost: profiles.Ratio{Numerator: 11, Denominator: 10},
-		Counting: "observed", GroupMinimum: 32, Formats: []string{"packed_2bit", "literal"},
+		Counting: "observed", GroupMinimum: 32, Formats: []string{"packed_2bit", "literal"}, WhenDeclared: true,
 	}
 	if p.Name != "practice" || len(p.Bases) != 0 || !reflect.DeepEqual(p.Ternary, wantTernary) {
 		t.Errorf("got %+v, ternary %+v", p, p.Ternary)
 	}
-	if len(p.Required) != 1 || p.Required[0].Path != manifest.QuantizationPath || p.Required[0].Generated {
+	if len(p.Required) != 0 {
 		t.Errorf("required %+v", p.Required)
 	}
 	for _, decided := range []string{"paths", "digests", "files", "declared", "size", "safetensors", "index", "coverage", "ternary", "stored", "config"} {
@@ -144,8 +144,8 @@ var profileFaults = []struct{ name, old, new string }{
 	{"ratio-zero", `"95/100"`, `"95/0"`},
 	{"counting", `"observed"`, `"observe"`},
 	{"format", `"literal"]`, `"literel"]`},
-	{"required-path", `required "quantization_manifest.json"`, `required "../quantization_manifest.json"`},
-	{"no-why", `  why = "says how each tensor is stored"`, ""},
+	{"required-path", "ternary {\n", "required \"../x\" {\n  why = \"y\"\n}\n\nternary {\n"},
+	{"no-why", "ternary {\n", "required \"x\" {\n}\n\nternary {\n"},
 	{"negative-seconds", "start_seconds   = 60", "start_seconds   = -60"},
 	{"zero-seconds", "start_seconds   = 60", "start_seconds   = 0"},
 	{"no-limit-of-time", "  total_seconds   = 900\n", ""},

@@ -2,9 +2,11 @@ package content
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"slipway/manifest"
 )
@@ -34,7 +36,7 @@ func Intake(ctx context.Context, root *os.Root, name string, size int64, target 
 			sink = io.MultiWriter(target, h)
 		}
 	}
-	n, err := copyBlocks(ctx, sink, reader, progress)
+	n, err := CopyBlocks(ctx, sink, reader, progress)
 	if err != nil {
 		return manifest.Digest{}, err
 	}
@@ -52,8 +54,10 @@ func Intake(ctx context.Context, root *os.Root, name string, size int64, target 
 	return manifest.FinishHash(h), nil
 }
 
-// copyBlocks is io.Copy that stops when ctx does and reports progress in bytes.
-func copyBlocks(ctx context.Context, w io.Writer, r io.Reader, progress func(int64)) (int64, error) {
+// CopyBlocks is io.Copy that stops when ctx does and reports progress in bytes
+// to progress, which may be nil. Errors of w begin with "write", and a full
+// disk comes with a remedy.
+func CopyBlocks(ctx context.Context, w io.Writer, r io.Reader, progress func(int64)) (int64, error) {
 	buffer := make([]byte, blockSize)
 	var total int64
 	for {
@@ -63,7 +67,7 @@ func copyBlocks(ctx context.Context, w io.Writer, r io.Reader, progress func(int
 		n, err := r.Read(buffer)
 		if n > 0 {
 			if _, err := w.Write(buffer[:n]); err != nil {
-				return total, err
+				return total, WriteFault(err)
 			}
 			total += int64(n)
 			if progress != nil {
@@ -77,4 +81,14 @@ func copyBlocks(ctx context.Context, w io.Writer, r io.Reader, progress func(int
 			return total, err
 		}
 	}
+}
+
+// WriteFault says what a failed write means: without the name of a temporary
+// file, and with a remedy where the disk is full.
+func WriteFault(err error) error {
+	fault := fmt.Errorf("write: %w", cause(err))
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return manifest.WithHint(fault, "free some space there, or choose a place on another disk")
+	}
+	return fault
 }

@@ -41,9 +41,10 @@ type Store interface {
 	// hashed it, a registry has answered for digest and size.
 	Has(ctx context.Context, blob manifest.Descriptor) (bool, error)
 
-	// Put stores the blob. It reads the source at least once, verifies size and
-	// digest before the blob becomes visible, and leaves nothing behind when it
-	// fails. Putting a blob that is there is not an error.
+	// Put stores the blob. Unless it is there already, it reads the source at
+	// least once, verifies size and digest before the blob becomes visible, and
+	// leaves nothing behind when it fails. Putting a blob that is there is not
+	// an error.
 	Put(ctx context.Context, blob manifest.Descriptor, source Source) error
 
 	// Tag lets name stand for a manifest that the store holds.

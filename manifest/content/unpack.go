@@ -68,7 +68,7 @@ func unpackFile(ctx context.Context, tree *Tree, file TreeFile, stage *Stage, pr
 		return manifest.Digest{}, err
 	}
 	h := manifest.NewHash()
-	n, err := copyBlocks(ctx, io.MultiWriter(target, h), source, progress)
+	n, err := CopyBlocks(ctx, io.MultiWriter(target, h), source, progress)
 	if closeErr := target.Close(); err == nil {
 		err = closeErr
 	}

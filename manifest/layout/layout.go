@@ -179,16 +179,20 @@ func (l *Layout) Put(ctx context.Context, blob manifest.Descriptor, source conte
 	if err != nil || present {
 		return err
 	}
-	return l.write(blob.Digest.String(), func(temporary *os.File) (manifest.Digest, error) {
+	err = l.write(func(temporary *os.File) (manifest.Digest, error) {
 		reader, err := source(ctx, 0)
 		if err != nil {
 			return manifest.Digest{}, err
 		}
 		defer reader.Close()
-		checked := content.NewCheckedReader(contextReader{ctx, reader}, blob)
-		_, err = io.CopyBuffer(struct{ io.Writer }{temporary}, struct{ io.Reader }{checked}, make([]byte, 1<<20))
+		_, err = content.CopyBlocks(ctx, temporary, content.NewCheckedReader(reader, blob), nil)
 		return blob.Digest, err
 	})
+	var integrity *content.IntegrityError
+	if err != nil && !errors.As(err, &integrity) { // that one names the blob itself
+		return fmt.Errorf("store %s: %w", blob.Digest, err)
+	}
+	return err
 }
 
 // Ingest copies a file into the layout, sharing blocks where the file system
@@ -196,7 +200,7 @@ func (l *Layout) Put(ctx context.Context, blob manifest.Descriptor, source conte
 // nil.
 func (l *Layout) Ingest(ctx context.Context, root *os.Root, name string, size int64, progress func(int64)) (manifest.Digest, error) {
 	var digest manifest.Digest
-	err := l.write(name, func(temporary *os.File) (manifest.Digest, error) {
+	err := l.write(func(temporary *os.File) (manifest.Digest, error) {
 		var err error
 		digest, err = content.Intake(ctx, root, name, size, temporary, progress)
 		return digest, err
@@ -219,44 +223,40 @@ func (l *Layout) Link(ctx context.Context, root *os.Root, name string, size int6
 }
 
 // write lets fill produce a blob under a temporary name and gives it the name
-// of the digest that fill returns. what names the content in errors.
-func (l *Layout) write(what string, fill func(*os.File) (manifest.Digest, error)) error {
+// of the digest that fill returns.
+func (l *Layout) write(fill func(*os.File) (manifest.Digest, error)) error {
 	temporary, err := content.LockedTemp(l.folder, partialPrefix)
 	if err != nil {
-		return fmt.Errorf("write %s into layout %s: %w", what, l.folder, err)
+		return fmt.Errorf("create a blob in layout %s: %w", l.folder, err)
 	}
 	digest, err := fill(temporary)
 	if err == nil {
-		err = temporary.Chmod(0o644)
+		err = l.name(temporary, digest)
 	}
-	var info fs.FileInfo
-	if err == nil {
-		err = os.Rename(temporary.Name(), filepath.Join(l.folder, blobPath(digest)))
-	}
-	if err == nil {
-		info, err = temporary.Stat()
-	}
-	if closeErr := temporary.Close(); err == nil {
-		err = closeErr
+	if closeErr := temporary.Close(); err == nil && closeErr != nil {
+		err = content.WriteFault(closeErr)
 	}
 	if err != nil {
 		_ = os.Remove(temporary.Name())
-		return fmt.Errorf("write %s into layout %s: %w", what, l.folder, err)
+	}
+	return err
+}
+
+// name gives a complete temporary file the name of its digest.
+func (l *Layout) name(temporary *os.File, digest manifest.Digest) error {
+	err := temporary.Chmod(0o644)
+	if err == nil {
+		err = os.Rename(temporary.Name(), filepath.Join(l.folder, blobPath(digest)))
+	}
+	var info fs.FileInfo
+	if err == nil {
+		info, err = temporary.Stat()
+	}
+	if err != nil {
+		return fmt.Errorf("name blob %s: %w", digest, err)
 	}
 	l.remember(digest, info)
 	return nil
-}
-
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c contextReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, context.Cause(c.ctx)
-	}
-	return c.r.Read(p)
 }
 
 var _ content.Store = (*Layout)(nil)

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers says which packages of this module each package may import. A trailing
+// "/..." stands for a package and all below it; the longest entry wins. This is
+// the design's set of arrows: change both together or neither.
+var layers = map[string][]string{
+	"":             {"internal/cli"}, // main.go
+	"internal/cli": {"bundle", "bundle/config", "verify/...", "vendor-wheels/...", "manifest/..."},
+
+	"bundle":        {"bundle/config", "verify/profiles", "vendor-wheels", "manifest/..."},
+	"bundle/config": {"verify/profiles", "manifest"},
+
+	"verify":          {"verify/profiles", "vendor-wheels", "manifest", "manifest/content", "manifest/safetensors"},
+	"verify/profiles": {"manifest"},
+	"verify/compare":  {"manifest", "manifest/content", "manifest/safetensors"},
+
+	"manifest":                   {},
+	"manifest/safetensors":       {},
+	"manifest/content":           {"manifest"},
+	"manifest/content/...":       {"manifest", "manifest/content"},
+	"manifest/layout":            {"manifest", "manifest/content"},
+	"manifest/registry":          {"manifest", "manifest/content"},
+	"manifest/registry/embedded": {"manifest"},
+
+	"internal/realshapes":     {"manifest", "manifest/safetensors"},
+	"internal/generate/...":   {"internal/realshapes", "internal/generate", "manifest", "manifest/safetensors"},
+	"internal/benchmarks/...": {"internal/...", "bundle/...", "verify/...", "manifest/..."},
+}
+
+// doors says which packages alone may import a module from outside.
+var doors = map[string][]string{
+	"github.com/hashicorp/hcl/v2":            {"bundle/config"},
+	"github.com/zclconf/go-cty":              {"bundle/config"},
+	"github.com/google/go-containerregistry": {"manifest/registry"},
+	"github.com/opencontainers/go-digest":    {"manifest"},
+	"github.com/nlpodyssey/safetensors":      {"manifest/safetensors"},
+	"golang.org/x/text":                      {"manifest"},
+	"golang.org/x/sync":                      {"bundle", "manifest/content", "manifest/registry", "verify", "verify/compare"},
+	"golang.org/x/sys":                       {"manifest/content", "manifest/safetensors"},
+	"github.com/spf13/cobra":                 {"internal/cli"},
+	"github.com/vbauerster/mpb/v8":           {"internal/cli"},
+}
+
+// offline packages reach nothing and run nothing: the verifier and all that it
+// stands on.
+var offline = []string{"verify", "verify/profiles", "verify/compare", "manifest", "manifest/content", "manifest/safetensors", "manifest/layout", "bundle", "bundle/config"}
+
+var reaching = []string{"net", "net/http", "net/rpc", "net/smtp", "os/exec", "plugin"}
+
+// source is one package's imports, tests left out, and whether it says what it
+// is for.
+type source struct {
+	imports   map[string]bool
+	commented bool
+}
+
+func TestLayering(t *testing.T) {
+	packages := parsePackages(t)
+	if len(packages) < 10 {
+		t.Fatalf("found %d packages: the walk is broken", len(packages))
+	}
+	for name, pkg := range packages {
+		allowed, listed := rule(name)
+		if !listed {
+			t.Errorf("package %q has no entry in layers: say what it may import", name)
+		}
+		for imported := range pkg.imports {
+			if inner, ours := strings.CutPrefix(imported, "slipway/"); ours {
+				if !matches(allowed, inner) {
+					t.Errorf("package %q imports %q, which its layer does not allow", name, inner)
+				}
+				continue
+			}
+			checkDoor(t, name, imported)
+			if slices.Contains(offline, name) && slices.Contains(reaching, imported) {
+				t.Errorf("package %q imports %q and must work offline", name, imported)
+			}
+		}
+		if !pkg.commented {
+			t.Errorf("package %q has no package comment", name)
+		}
+	}
+}
+
+func checkDoor(t *testing.T, name, imported string) {
+	first, _, _ := strings.Cut(imported, "/")
+	if !strings.Contains(first, ".") {
+		return // the standard library
+	}
+	for module, packages := range doors {
+		if imported == module || strings.HasPrefix(imported, module+"/") {
+			if !slices.Contains(packages, name) {
+				t.Errorf("package %q imports %q; only %v may", name, imported, packages)
+			}
+			return
+		}
+	}
+	t.Errorf("package %q imports %q, a module without a door", name, imported)
+}
+
+// rule returns what a package may import, by its longest matching entry.
+func rule(name string) (allowed []string, ok bool) {
+	if allowed, ok = layers[name]; ok {
+		return allowed, true
+	}
+	for folder := name; folder != "."; folder = path.Dir(folder) {
+		if allowed, ok = layers[folder+"/..."]; ok {
+			return allowed, true
+		}
+	}
+	return nil, false
+}
+
+func matches(allowed []string, imported string) bool {
+	for _, entry := range allowed {
+		folder, below := strings.CutSuffix(entry, "/...")
+		if imported == folder || below && strings.HasPrefix(imported, folder+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// parsePackages reads every Go file that is no test. It runs in this process,
+// so that the test cache knows which files the verdict rests on.
+func parsePackages(t *testing.T) map[string]*source {
+	packages := map[string]*source{}
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if base := entry.Name(); base == "testdata" || name != "." && strings.HasPrefix(base, ".") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, data, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		add(packages, strings.TrimPrefix(filepath.ToSlash(filepath.Dir(name)), "."), file)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packages
+}
+
+func add(packages map[string]*source, name string, file *ast.File) {
+	pkg := packages[name]
+	if pkg == nil {
+		pkg = &source{imports: map[string]bool{}}
+		packages[name] = pkg
+	}
+	if file.Doc != nil {
+		pkg.commented = true
+	}
+	for _, spec := range file.Imports {
+		pkg.imports[strings.Trim(spec.Path.Value, `"`)] = true
+	}
+}
+
+// The rules must be able to fail.
+func TestLayeringRulesBite(t *testing.T) {
+	for _, tc := range []struct {
+		from, to string
+		want     bool
+	}{
+		{"internal/cli", "verify/compare", true},
+		{"internal/cli", "runtime", false},
+		{"verify", "bundle", false},
+		{"manifest/content", "manifest/layout", false},
+		{"bundle", "manifest/layout", true},
+		{"manifest/content/contenttest", "manifest/content", true},
+	} {
+		allowed, ok := rule(tc.from)
+		if !ok {
+			t.Errorf("no rule for %q", tc.from)
+		}
+		if got := matches(allowed, tc.to); got != tc.want {
+			t.Errorf("%q -> %q allowed: %v, want %v", tc.from, tc.to, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+// Slipway packages, checks and rehearses a model submission; `slipway --help`
+// lists the commands. This file is the only place that reads the environment.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"slipway/internal/cli"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	if runtime.GOOS == "windows" {
+		fmt.Fprintln(os.Stderr, "slipway: runs on linux and darwin, not on windows")
+		return cli.ExitCannotRun
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals) // a second Ctrl-C ends the program at once
+		cancel(errors.New("interrupted"))
+	}()
+	return cli.Run(ctx, cli.Environment{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		CacheDir: cacheDir(), DockerConfig: dockerConfig(), TempDir: os.TempDir(),
+		Proxy: http.ProxyFromEnvironment, Version: version(), Terminal: isTerminal(os.Stderr),
+	})
+}
+
+// cacheDir is where digests and unfinished uploads are remembered.
+func cacheDir() string {
+	if dir := os.Getenv("SLIPWAY_CACHE"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "slipway")
+}
+
+// dockerConfig is the folder of docker's config.json.
+func dockerConfig() string {
+	if dir := os.Getenv("DOCKER_CONFIG"); dir != "" {
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".docker")
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}
+
+func isTerminal(file *os.File) bool {
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}
