@@ -36,7 +36,7 @@ var layers = map[string][]string{
 	"manifest/registry/embedded": {"manifest"},
 
 	"internal/realshapes":     {"manifest", "manifest/safetensors"},
-	"internal/generate/...":   {"internal/realshapes", "internal/generate", "manifest", "manifest/safetensors"},
+	"internal/generate/...":   {"internal/realshapes", "internal/generate", "manifest", "manifest/content", "manifest/safetensors"},
 	"internal/benchmarks/...": {"internal/...", "bundle/...", "verify/...", "manifest/..."},
 }
 
@@ -48,7 +48,7 @@ var doors = map[string][]string{
 	"github.com/opencontainers/go-digest":    {"manifest"},
 	"github.com/nlpodyssey/safetensors":      {"manifest/safetensors"},
 	"golang.org/x/text":                      {"manifest"},
-	"golang.org/x/sync":                      {"bundle", "manifest/content", "manifest/registry", "verify", "verify/compare"},
+	"golang.org/x/sync":                      {"bundle", "internal/generate", "manifest/content", "manifest/registry", "verify", "verify/compare"},
 	"golang.org/x/sys":                       {"manifest/content", "manifest/safetensors"},
 	"github.com/spf13/cobra":                 {"internal/cli"},
 	"github.com/vbauerster/mpb/v8":           {"internal/cli"},

@@ -317,6 +317,14 @@ func TestRefusedInputs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "extra/code is a symbolic link"},
+		{"weights behind a link", func(t *testing.T, f string) {
+			if err := os.Rename(filepath.Join(f, "model"), filepath.Join(f, "real")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink("real", filepath.Join(f, "model")); err != nil {
+				t.Fatal(err)
+			}
+		}, "model is a symbolic link"},
 		{"folder leads outside", func(t *testing.T, f string) {
 			if err := os.RemoveAll(filepath.Join(f, "extra")); err != nil {
 				t.Fatal(err)
@@ -324,7 +332,7 @@ func TestRefusedInputs(t *testing.T) {
 			if err := os.Symlink(t.TempDir(), filepath.Join(f, "extra")); err != nil {
 				t.Fatal(err)
 			}
-		}, "extra"},
+		}, "extra is a symbolic link"},
 		{"normal form twins", func(t *testing.T, f string) {
 			write(t, filepath.Join(f, "extra/caf\u00e9"), "")
 			write(t, filepath.Join(f, "extra/cafe\u0301"), "")

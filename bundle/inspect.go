@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"strings"
@@ -162,7 +163,10 @@ func (in *inspection) provenance(p config.Provenance) error {
 
 // list scans a folder; a fault at a name that matters is an error.
 func (in *inspection) list(folder string, enter, matters func(string) bool) ([]manifest.File, error) {
-	info, err := in.root.Stat(folder)
+	if err := in.noLink(folder); err != nil {
+		return nil, err
+	}
+	info, err := in.root.Lstat(folder)
 	if err != nil {
 		return nil, fmt.Errorf("open folder %s: %w", folder, bare(err))
 	}
@@ -181,15 +185,34 @@ func (in *inspection) list(folder string, enter, matters func(string) bool) ([]m
 	return files, nil
 }
 
+const noLinksHint = "a bundle holds no links; copy what it points to, with `cp -rL` for a whole folder"
+
 func linkHint(fault content.Fault) string {
 	if strings.Contains(fault.Detail, "symbolic link") {
-		return "a bundle holds no links; copy what it points to, with `cp -rL` for a whole folder"
+		return noLinksHint
 	}
 	return fault.Hint
 }
 
+// noLink refuses a path that is a link or leads through one.
+func (in *inspection) noLink(name string) error {
+	for i := 1; i <= len(name); i++ {
+		if i < len(name) && name[i] != '/' {
+			continue
+		}
+		info, err := in.root.Lstat(name[:i])
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return manifest.WithHint(fmt.Errorf("%s is a symbolic link", name[:i]), noLinksHint)
+		}
+	}
+	return nil
+}
+
 // file describes one regular file.
 func (in *inspection) file(name string) (manifest.File, error) {
+	if err := in.noLink(name); err != nil {
+		return manifest.File{}, err
+	}
 	opened, err := content.OpenRegular(in.root, name, -1)
 	if err != nil {
 		return manifest.File{}, err
@@ -220,6 +243,9 @@ func (in *inspection) header(file manifest.File) error {
 func (in *inspection) document(name string) error {
 	if _, known := in.Documents[name]; known {
 		return nil
+	}
+	if err := in.noLink(name); err != nil {
+		return err
 	}
 	opened, err := content.OpenRegular(in.root, name, -1)
 	if err != nil {

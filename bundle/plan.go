@@ -25,7 +25,8 @@ type Plan struct {
 	Notes   []string      `json:"notes"` // what its owner should know before building
 	Model   Model         `json:"model"`
 
-	folder string // of bundle.hcl; sources are relative to it
+	folder string         // of bundle.hcl; sources are relative to it
+	listed []config.Files // files blocks: what lies in their folders is taken
 }
 
 // PlannedFile is one file of the artifact: where it comes from and why it is
@@ -68,7 +69,7 @@ type Model struct {
 // MakePlan decides what goes where.
 func MakePlan(wanted *config.Bundle, profile profiles.Profile, found *Inventory) (*Plan, error) {
 	p := &planner{wanted: wanted, profile: profile, found: found,
-		plan: &Plan{Name: wanted.Name.Value, Profile: profile.Name, folder: found.Folder}}
+		plan: &Plan{Name: wanted.Name.Value, Profile: profile.Name, folder: found.Folder, listed: wanted.Files}}
 	for _, step := range []func() error{p.checkBases, p.addWeights, p.addFiles, p.addProvenance, p.addDeclarations, p.finish} {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("plan %q: %w", wanted.Name.Value, err)

@@ -15,6 +15,9 @@ import (
 // under its name when it is complete, in place of an earlier bundle if there
 // was one; an earlier bundle that is the same already is left as it is.
 func WriteFolder(ctx context.Context, plan *Plan, folder string, options Options) (*Sealed, error) {
+	if err := plan.CheckOutput(folder); err != nil {
+		return nil, err
+	}
 	if sealed, current := upToDate(ctx, plan, folder, options); current {
 		return sealed, nil
 	}

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -110,16 +112,32 @@ func LoadBundle(filename string) (*Bundle, error) {
 // readSource reads a configuration file, or as much as shows that it is too
 // large for one.
 func readSource(filename string) ([]byte, error) {
+	info, err := os.Stat(filename)
+	if err == nil && !info.Mode().IsRegular() { // opening a named pipe would wait for its other end
+		return nil, fmt.Errorf("read %s: it is no file", filename)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", filename, bare(err))
+	}
 	file, err := os.Open(filename)
 	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
+		return nil, fmt.Errorf("read %s: %w", filename, bare(err))
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, maxSourceBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
+		return nil, fmt.Errorf("read %s: %w", filename, bare(err))
 	}
 	return data, nil
+}
+
+// bare strips the operation and path that an *fs.PathError repeats.
+func bare(err error) error {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err
+	}
+	return err
 }
 
 // ParseBundle is LoadBundle for a file that was read before. filename stands

@@ -17,8 +17,8 @@ import (
 // systems tick coarsely.
 const settleTime = 2 * time.Second
 
-// worthWaiting is the size in bytes from which waiting settleTime once is
-// cheaper than hashing a file again.
+// worthWaiting is how many bytes of young files make waiting settleTime once
+// cheaper than hashing them again.
 const worthWaiting = 1 << 30
 
 // maxCacheEntries bounds the cache file; the oldest entries go first.
@@ -108,14 +108,20 @@ func (c *DigestCache) age(stamp Stamp) time.Duration {
 	return c.now().Sub(time.Unix(0, max(stamp.Modified, stamp.Changed)))
 }
 
-// settle remembers the young files that have come of age unchanged. For large
-// ones it waits until they have: at most two seconds, where hashing them again
-// would take longer.
+// settle remembers the young files that have come of age unchanged. Where they
+// are large it waits until they have: at most two seconds, where hashing them
+// again would take longer.
 func (c *DigestCache) settle() {
+	var bytes int64
+	var rest time.Duration
+	for _, young := range c.pending {
+		bytes += young.stamp.Size
+		rest = max(rest, settleTime-c.age(young.stamp))
+	}
+	if bytes >= worthWaiting && rest > 0 {
+		c.wait(min(rest, settleTime)) // a clock set back must not hold anybody up
+	}
 	for path, young := range c.pending {
-		if rest := settleTime - c.age(young.stamp); rest > 0 && rest <= settleTime && young.stamp.Size >= worthWaiting {
-			c.wait(rest)
-		}
 		info, err := os.Lstat(path)
 		if err == nil && StampOf(info) == young.stamp && c.age(young.stamp) >= settleTime {
 			c.remember(young.stamp, young.digest)

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,19 +38,33 @@ func NewStage(final string) (*Stage, error) {
 		return nil, fmt.Errorf("create folder %s: %w", parent, cause(err))
 	}
 	RemoveAbandoned(parent, "."+base+".partial-")
-	temporary, err := os.MkdirTemp(parent, "."+base+".partial-*")
-	if err != nil {
-		return nil, fmt.Errorf("create folder beside %s: %w", final, cause(err))
-	}
-	stage := &Stage{final: final, temporary: temporary}
-	if stage.lock, err = lockFile(temporary); err == nil {
-		stage.root, err = os.OpenRoot(temporary)
-	}
-	if err != nil {
+	for range lockTries {
+		stage := &Stage{final: final}
+		err = stage.open(parent, "."+base+".partial-*")
+		if err == nil {
+			return stage, nil
+		}
 		stage.Abort()
-		return nil, fmt.Errorf("create folder beside %s: %w", final, cause(err))
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
 	}
-	return stage, nil
+	return nil, fmt.Errorf("create folder beside %s: %w", final, cause(err))
+}
+
+// lockTries is how often a temporary name is tried again that another process
+// took for an abandoned one between its creation and its lock.
+const lockTries = 10
+
+func (s *Stage) open(parent, pattern string) (err error) {
+	if s.temporary, err = os.MkdirTemp(parent, pattern); err != nil {
+		return err
+	}
+	if s.lock, err = lockFile(s.temporary); err != nil {
+		return err
+	}
+	s.root, err = os.OpenRoot(s.temporary)
+	return err
 }
 
 func replaceable(final string) error {
@@ -70,14 +85,49 @@ func replaceable(final string) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	data, err := os.ReadFile(filepath.Join(final, manifest.InventoryPath))
-	if err == nil {
-		_, err = manifest.DecodeInventory(data)
-	}
-	if err != nil {
-		return manifest.WithHint(fmt.Errorf("write folder %s: it exists and slipway did not write it", final), "choose another folder, or remove this one first")
+	if reason := foreign(final); reason != "" {
+		return manifest.WithHint(fmt.Errorf("write folder %s: it exists, and %s", final, reason), "choose another folder, or remove this one first")
 	}
 	return nil
+}
+
+// foreign says what in a folder is not of a bundle that slipway wrote there: a
+// file that somebody added or that has another size now would be lost.
+func foreign(folder string) string {
+	data, err := os.ReadFile(filepath.Join(folder, manifest.InventoryPath))
+	if err != nil {
+		return "slipway did not write it"
+	}
+	inventory, err := manifest.DecodeInventory(data)
+	if err != nil {
+		return "slipway did not write it"
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return "it cannot be listed: " + cause(err).Error()
+	}
+	defer root.Close()
+	files, faults, err := Scan(context.Background(), root, ".", nil)
+	if err != nil {
+		return "it cannot be listed: " + err.Error()
+	}
+	if len(faults) > 0 {
+		return faults[0].Path + " in it is not of the bundle there"
+	}
+	known := map[string]int64{manifest.InventoryPath: int64(len(data))}
+	for _, f := range inventory.Files {
+		known[f.Path] = f.Size
+	}
+	for _, f := range files {
+		size, ours := known[f.Path]
+		switch {
+		case !ours:
+			return f.Path + " in it is not of the bundle there"
+		case size != f.Size:
+			return f.Path + " in it was changed"
+		}
+	}
+	return ""
 }
 
 // Create creates a file in the stage, and the folders it needs. The caller
@@ -189,7 +239,7 @@ func RemoveAbandoned(folder, prefix string) {
 // LockedTemp creates a temporary file whose name starts with prefix and holds
 // the lock that RemoveAbandoned respects. Closing the file ends the lock.
 func LockedTemp(folder, prefix string) (*os.File, error) {
-	for range 10 {
+	for range lockTries {
 		file, err := os.CreateTemp(folder, prefix+"*")
 		if err != nil {
 			return nil, err

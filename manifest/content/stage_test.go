@@ -26,11 +26,8 @@ func put(t *testing.T, s *Stage, name, data string) {
 
 func TestStage(t *testing.T) {
 	final := filepath.Join(t.TempDir(), "a[b]*", "out")
-	inventory, err := manifest.Inventory{Files: []manifest.File{{Path: "x", Mode: manifest.ModeFile, Digest: manifest.DigestBytes(nil)}}}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for i, content := range []string{"first", "second"} {
+		inventory := listing(t, content)
 		s, err := NewStage(final)
 		if err != nil {
 			t.Fatal(err)
@@ -58,6 +55,52 @@ func TestStage(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Dir(final))
 	if err != nil || len(entries) != 1 {
 		t.Errorf("left beside the folder: %v %v", entries, err)
+	}
+}
+
+// listing is the inventory of a folder with one file.
+func listing(t *testing.T, content string) []byte {
+	t.Helper()
+	inventory, err := manifest.Inventory{Files: []manifest.File{
+		{Path: "deep/er/file", Mode: manifest.ModeFile, Size: int64(len(content)), Digest: manifest.DigestBytes([]byte(content))},
+	}}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inventory
+}
+
+// What a user put into an output, or edited there, is not to be lost.
+func TestStageRefusesTouchedOutputs(t *testing.T) {
+	for _, tc := range []struct{ name, file, data, fault string }{
+		{"untouched", "", "", ""},
+		{"added", "notes.txt", "mine", "notes.txt in it is not of the bundle there"},
+		{"edited", "deep/er/file", "longer than before", "deep/er/file in it was changed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			final := filepath.Join(t.TempDir(), "out")
+			s, err := NewStage(final)
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, s, "deep/er/file", "x")
+			put(t, s, manifest.InventoryPath, string(listing(t, "x")))
+			if err := s.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			if tc.file != "" {
+				if err := os.WriteFile(filepath.Join(final, tc.file), []byte(tc.data), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again, err := NewStage(final)
+			if err == nil {
+				again.Abort()
+			}
+			if tc.fault == "" && err != nil || tc.fault != "" && (err == nil || !strings.Contains(err.Error(), tc.fault)) {
+				t.Errorf("error %v, want %q", err, tc.fault)
+			}
+		})
 	}
 }
 

@@ -177,13 +177,14 @@ func (f *indexFile) set(target manifest.Descriptor, name string) bool {
 	return true
 }
 
-// OpenTree opens a bundle of a layout folder as a tree; Close closes both.
-func OpenTree(ctx context.Context, folder, name string) (*content.Tree, error) {
+// OpenTree opens a bundle of a layout folder as a tree that is called shown;
+// closing it closes both.
+func OpenTree(ctx context.Context, folder, name, shown string) (*content.Tree, error) {
 	l, err := Open(folder)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := content.OpenArtifact(ctx, l, name, content.OriginLayout, folder)
+	tree, err := content.OpenArtifact(ctx, l, name, content.OriginLayout, shown)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

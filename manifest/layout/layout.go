@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"slipway/manifest"
@@ -66,14 +67,7 @@ func Open(folder string) (*Layout, error) {
 // nil; only a build passes one.
 func Create(folder string, cache *content.DigestCache) (*Layout, error) {
 	if !Is(folder) {
-		entries, err := os.ReadDir(folder)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("create layout %s: %w", folder, err)
-		}
-		if len(entries) > 0 {
-			return nil, manifest.WithHint(fmt.Errorf("create layout %s: the folder exists and is no OCI layout", folder), "choose a new or empty folder")
-		}
-		if err := makeEmpty(folder); err != nil {
+		if err := makeLayout(folder); err != nil {
 			return nil, fmt.Errorf("create layout %s: %w", folder, err)
 		}
 	}
@@ -86,8 +80,48 @@ func Create(folder string, cache *content.DigestCache) (*Layout, error) {
 	return l, nil
 }
 
-// makeEmpty writes the version file last: before it the folder is no layout.
-func makeEmpty(folder string) error {
+// makeLayout makes an empty or absent folder a layout, once, whoever else is
+// about to.
+func makeLayout(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	unlock, err := content.Lock(folder)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if Is(folder) { // another process was first
+		return nil
+	}
+	fresh, err := isFresh(folder)
+	if err != nil {
+		return err
+	}
+	if !fresh {
+		return manifest.WithHint(errors.New("the folder exists and is no OCI layout"), "choose a new or empty folder")
+	}
+	return writeEmpty(folder)
+}
+
+// isFresh reports whether a folder holds nothing but what writeEmpty writes
+// before it is done: a process may have died there.
+func isFresh(folder string) (bool, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return false, err
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); name != "blobs" && name != "index.json" && !strings.HasPrefix(name, ".index.json.partial-") && !strings.HasPrefix(name, ".oci-layout.partial-") {
+			return false, nil
+		}
+	}
+	blobs, err := filepath.Glob(filepath.Join(folder, "blobs", "*", "*"))
+	return len(blobs) == 0, err
+}
+
+// writeEmpty writes the version file last: before it the folder is no layout.
+func writeEmpty(folder string) error {
 	if err := os.MkdirAll(filepath.Join(folder, blobFolder), 0o755); err != nil {
 		return err
 	}
@@ -211,15 +245,36 @@ func (l *Layout) Ingest(ctx context.Context, root *os.Root, name string, size in
 // Link makes a hard link to a file its blob, and returns its digest. A later
 // write to the file then changes the blob, which every reader notices.
 func (l *Layout) Link(ctx context.Context, root *os.Root, name string, size int64, progress func(int64)) (manifest.Digest, error) {
+	before, err := root.Lstat(name)
+	if err != nil {
+		return manifest.Digest{}, fmt.Errorf("link %s: %w", name, err)
+	}
 	digest, err := content.Intake(ctx, root, name, size, nil, progress)
 	if err != nil {
 		return digest, err
 	}
 	target := filepath.Join(l.folder, blobPath(digest))
-	if err := os.Link(filepath.Join(root.Name(), filepath.FromSlash(name)), target); err != nil && !errors.Is(err, fs.ErrExist) {
-		return digest, fmt.Errorf("link %s into %s: %w", name, l.folder, err)
+	err = os.Link(filepath.Join(root.Name(), filepath.FromSlash(name)), target)
+	if errors.Is(err, fs.ErrExist) {
+		return digest, nil // whatever it is, it is hashed before it counts
+	}
+	if err != nil {
+		return digest, manifest.WithHint(fmt.Errorf("link %s into %s: %w", name, l.folder, bareLink(err)), "leave --link out where the layout is on another file system")
+	}
+	info, err := l.root.Lstat(blobPath(digest))
+	if err == nil && os.SameFile(before, info) && before.ModTime().Equal(info.ModTime()) {
+		l.remember(digest, info) // a link changes the change time, so only these can be compared
 	}
 	return digest, nil
+}
+
+// bareLink strips the operation and paths that an *os.LinkError repeats.
+func bareLink(err error) error {
+	var linkError *os.LinkError
+	if errors.As(err, &linkError) {
+		return linkError.Err
+	}
+	return err
 }
 
 // write lets fill produce a blob under a temporary name and gives it the name
