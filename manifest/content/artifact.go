@@ -20,6 +20,9 @@ const maxConfigBytes = 4 << 20
 // layers into temporary files that Close removes; raw layers are verified as
 // they are read.
 func OpenArtifact(ctx context.Context, store Reader, name string, origin Origin, shown string) (*Tree, error) {
+	if origin == OriginReference {
+		store = resumingStore{store}
+	}
 	view, err := readView(ctx, store, name)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", shown, err)

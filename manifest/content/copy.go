@@ -176,6 +176,22 @@ func (r *resumingReader) reopen(broken error) error {
 	return fmt.Errorf("read %s: stopped after %d of %d bytes: %w", r.blob.Digest, r.offset, r.blob.Size, broken)
 }
 
+// resumingStore reads blobs from their start through connections that break.
+// What was resumed the store below no longer verifies, so it is done here.
+type resumingStore struct{ Reader }
+
+func (s resumingStore) Open(ctx context.Context, blob manifest.Descriptor, offset int64) (io.ReadCloser, error) {
+	open := func(ctx context.Context, at int64) (io.ReadCloser, error) { return s.Reader.Open(ctx, blob, at) }
+	resuming, err := newResumingReader(ctx, open, blob, offset, nil)
+	if err != nil || offset > 0 {
+		return resuming, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{NewCheckedReader(resuming, blob), resuming}, nil
+}
+
 type brokenReader struct{ err error }
 
 func (r brokenReader) Read([]byte) (int, error) { return 0, r.err }

@@ -50,6 +50,26 @@ func TestCopyResumes(t *testing.T) {
 	}
 }
 
+// What is read straight from a registry goes on like a copy does.
+func TestOpenArtifactResumes(t *testing.T) {
+	from := &flaky{memory: bigArtifact(t), step: 700, fail: io.ErrUnexpectedEOF}
+	tree, err := OpenArtifact(t.Context(), from, "t", OriginReference, "shown")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close()
+	file, _ := tree.Lookup("w")
+	r, err := tree.Open(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	if err != nil || len(data) != 5000 || from.opens < 8 {
+		t.Errorf("%d bytes after %d opens: %v", len(data), from.opens, err)
+	}
+}
+
 func TestCopyGivesUp(t *testing.T) {
 	broken := errors.New("connection reset")
 	from := &flaky{memory: bigArtifact(t), step: 0, fail: broken}

@@ -1,7 +1,7 @@
 schema = 1
 
 profile "practice" {
-  description = "A small ternary chat model, to try every step on a machine without a GPU."
+  description = "A small chat model or drafter, to try every step on a machine without a GPU."
   max_bytes   = 0          # no limit
   vision_mtp  = "may_omit"
 
@@ -16,16 +16,13 @@ profile "practice" {
   ]
 }
 
-required "quantization_manifest.json" {
-  why = "says how each tensor is stored"
-}
-
 ternary {
   fraction_above = "95/100"
   stored_at_most = "11/10"
   counting       = "observed"
   group_minimum  = 32
   formats        = ["packed_2bit", "literal"]
+  when_declared  = true # a drafter is not ternary and has no manifest to say so
 }
 
 load {

@@ -50,6 +50,7 @@ type Ternary struct {
 	Counting      string // "observed" or "strict": submission-format counting rules
 	GroupMinimum  int64  // smallest scale unit, in weights
 	Formats       []string
+	WhenDeclared  bool // a submission without a quantization manifest claims nothing ternary, and that is fine
 }
 
 // Ratio is Numerator/Denominator, both positive.

@@ -1,0 +1,243 @@
+package verify
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+
+	"slipway/manifest"
+	"slipway/manifest/safetensors"
+	"slipway/verify/profiles"
+)
+
+// The counting rules. "observed" counts elements; "strict" charges what a
+// stored type could carry: integers half a weight a bit's pair, F32 two.
+const (
+	CountObserved = "observed"
+	CountStrict   = "strict"
+)
+
+// Counts is what the ternary and stored rules compare, in elements:
+//
+//	A  = text tensors but input embedding and output head
+//	T  = elements of A stored as ternary codes or ternary literals
+//	s  = scale elements of those      f = elements of A's float entries
+//	u  = weighted elements that no entry of the quantization manifest refers to
+//	P0 = elements of A in the pinned base
+//	fraction = T/(T+s+f)              stored = T+s+f+u
+type Counts struct {
+	Counting         string `json:"counting"`
+	Ternary          int64  `json:"ternary"`
+	Scales           int64  `json:"scales"`
+	Floats           int64  `json:"floats"`
+	Unreferenced     int64  `json:"unreferenced"`
+	Base             int64  `json:"base"`
+	BaseSelfDeclared bool   `json:"base_self_declared"` // P0 is the manifest's own sum: no contract was given
+
+	Entries int `json:"entries"`
+	Packed  int `json:"packed"`
+	Literal int `json:"literal"`
+	Float   int `json:"float"`
+
+	// The margins are the integers that decide: fraction > n/d exactly when
+	// d*T - n*(T+s+f) > 0, and stored <= (n/d)*P0 exactly when
+	// n*P0 - d*stored >= 0. Zero where the profile has no such rule.
+	FractionMargin int64 `json:"fraction_margin"`
+	StoredMargin   int64 `json:"stored_margin"`
+
+	// For people, rounded to six digits: T/(T+s+f) and stored/P0.
+	Fraction    string `json:"fraction"`
+	StoredRatio string `json:"stored_ratio"`
+
+	Excluded []Excluded `json:"excluded,omitempty"` // entries outside A, by name
+}
+
+// Excluded is an entry that is not counted, and why.
+type Excluded struct {
+	Name     string        `json:"name"`
+	Role     manifest.Role `json:"role"`
+	Kind     string        `json:"kind"`
+	Elements int64         `json:"elements"`
+}
+
+// Counted returns T+s+f.
+func (c Counts) Counted() int64 { return c.Ternary + c.Scales + c.Floats }
+
+// Stored returns T+s+f+u.
+func (c Counts) Stored() int64 { return c.Counted() + c.Unreferenced }
+
+func ratioText(a, b int64) string {
+	if b == 0 {
+		return "undefined"
+	}
+	return big.NewRat(a, b).FloatString(6)
+}
+
+// Count counts a submission's tensors. contract may be nil: roles then follow
+// from names, and P0 is the manifest's own sum. quantization has its files
+// resolved to the keys of stored. failed names the entries whose stored bytes
+// are not what they claim: a ternary one of them counts as float, whole.
+// rules.Counting is "observed" or "strict" ("" is observed).
+func Count(contract *manifest.Contract, quantization manifest.Quantization,
+	stored map[manifest.StoredTensor]safetensors.Tensor, rules profiles.Ternary, failed map[string]bool,
+) Counts {
+	counter := counter{contract: contract, stored: stored, failed: failed, strict: rules.Counting == CountStrict,
+		referenced: map[manifest.StoredTensor]bool{}}
+	counter.Counting = CountObserved
+	if counter.strict {
+		counter.Counting = CountStrict
+	}
+	for _, name := range quantization.Names() {
+		counter.entry(name, quantization.Tensors[name])
+	}
+	for key, tensor := range stored {
+		if !counter.referenced[key] {
+			counter.Unreferenced += counter.weightUnreferenced(tensor)
+		}
+	}
+	counter.BaseSelfDeclared = contract == nil
+	if contract != nil {
+		for _, tensor := range contract.Tensors {
+			if tensor.Role == manifest.RoleBackbone {
+				counter.Base += tensor.Elements()
+			}
+		}
+	}
+	c := counter.Counts
+	c.Fraction, c.StoredRatio = ratioText(c.Ternary, c.Counted()), ratioText(c.Stored(), c.Base)
+	if r := rules.FractionAbove; r.Denominator > 0 {
+		c.FractionMargin = r.Denominator*c.Ternary - r.Numerator*c.Counted()
+	}
+	if r := rules.StoredAtMost; r.Denominator > 0 {
+		c.StoredMargin = r.Numerator*c.Base - r.Denominator*c.Stored()
+	}
+	return c
+}
+
+type counter struct {
+	Counts
+	contract   *manifest.Contract
+	stored     map[manifest.StoredTensor]safetensors.Tensor
+	referenced map[manifest.StoredTensor]bool
+	failed     map[string]bool
+	strict     bool
+}
+
+func (c *counter) entry(name string, e manifest.Quantity) {
+	c.Entries++
+	for _, r := range references(&e) {
+		c.referenced[manifest.StoredTensor{File: *r.file, Tensor: r.tensor}] = true
+	}
+	switch e.Kind {
+	case manifest.KindPacked2Bit:
+		c.Packed++
+	case manifest.KindLiteral:
+		c.Literal++
+	default:
+		c.Float++
+	}
+	elements, ok := product(e.Shape)
+	if !ok {
+		return // an absurd shape is a finding of its own and fits no stored tensor
+	}
+	if role := roleOf(c.contract, name); role != manifest.RoleBackbone {
+		c.Excluded = append(c.Excluded, Excluded{name, role, e.Kind, elements})
+		return
+	}
+	if c.contract == nil {
+		c.Base += elements
+	}
+	switch {
+	case e.Kind == manifest.KindFloat || c.failed[name]:
+		c.Floats += elements * c.floatWeight(name, e)
+	case e.Kind == manifest.KindLiteral:
+		c.Ternary += elements
+		if unit := literalUnit(e); c.strict && unit > 0 {
+			c.Scales += elements / unit
+		}
+	default:
+		c.Ternary += elements
+		scales := c.stored[*e.Scales]
+		c.Scales += scales.Elements() * c.scaleWeight(scales.DType)
+	}
+	if c.failed[name] && e.Scales != nil {
+		c.Floats += c.stored[*e.Scales].Elements() // what is no ternary tensor has no scales
+	}
+}
+
+// floatWeight is 2 for F32 where the base has 16 bits, under strict rules.
+func (c *counter) floatWeight(name string, e manifest.Quantity) int64 {
+	if !c.strict || e.Kind == manifest.KindPacked2Bit || c.contract == nil {
+		return 1
+	}
+	base, known := safetensors.ParseDType(c.contract.Tensors[name].DType)
+	tensor := c.stored[manifest.StoredTensor{File: e.File, Tensor: e.Tensor}]
+	if known && base.Bits() == 16 && tensor.DType == safetensors.F32 {
+		return 2
+	}
+	return 1
+}
+
+func (c *counter) scaleWeight(dtype safetensors.DType) int64 {
+	if c.strict && dtype == safetensors.F32 {
+		return 2
+	}
+	return 1
+}
+
+// weightUnreferenced charges a tensor that nothing refers to.
+func (c *counter) weightUnreferenced(t safetensors.Tensor) int64 {
+	n := t.Elements()
+	if !c.strict {
+		if t.DType == safetensors.U8 || t.DType == safetensors.I8 {
+			return 4 * n
+		}
+		return n
+	}
+	switch t.DType {
+	case safetensors.BOOL, safetensors.U8, safetensors.I8, safetensors.I16, safetensors.U16,
+		safetensors.I32, safetensors.U32, safetensors.I64, safetensors.U64:
+		return n * int64(t.DType.Bits()) / 2
+	case safetensors.F32:
+		return 2 * n
+	case safetensors.F64, safetensors.C64:
+		return 4 * n
+	}
+	return n
+}
+
+// roleOf returns a tensor's part: as the contract says, else by its name. A
+// name that a contract does not know is backbone unless it is an untied head:
+// so no invented name leaves what is counted.
+func roleOf(contract *manifest.Contract, name string) manifest.Role {
+	if contract == nil {
+		return roleByName(name)
+	}
+	if t, known := contract.Tensors[name]; known {
+		return t.Role
+	}
+	if isAddedHead(contract, name) {
+		return manifest.RoleHead
+	}
+	return manifest.RoleBackbone
+}
+
+// isAddedHead reports whether name is the head that a submission may add to a
+// base that ties its head to the embedding.
+func isAddedHead(contract *manifest.Contract, name string) bool {
+	return contract.TiedHead && roleByName(name) == manifest.RoleHead
+}
+
+// embeddingName returns the name of the contract's embedding, or "".
+func embeddingName(contract *manifest.Contract) string {
+	for _, name := range slices.Sorted(maps.Keys(contract.Tensors)) {
+		if contract.Tensors[name].Role == manifest.RoleEmbedding {
+			return name
+		}
+	}
+	return ""
+}
+
+// ratio writes a rule's bound for people.
+func ratio(r profiles.Ratio) string { return fmt.Sprintf("%d/%d", r.Numerator, r.Denominator) }

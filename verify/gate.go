@@ -1,0 +1,204 @@
+package verify
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Gate is one question that a submission must answer.
+type Gate struct {
+	ID        string
+	Promise   string // what a pass means
+	Source    string // where the rule comes from
+	Example   string // a failure, and what to do about it
+	Elsewhere string // for a gate without decide: that, and where it is decided
+	decide    func(*evidence) outcome
+}
+
+// All returns the gates in the order in which they are reported: static ones,
+// then those that need the submission to run.
+func All() []Gate {
+	return append(append([]Gate{}, staticGates...), dynamicGates...)
+}
+
+// Lookup returns the gate of an id.
+func Lookup(id string) (Gate, bool) {
+	for _, g := range All() {
+		if g.ID == id {
+			return g, true
+		}
+	}
+	return Gate{}, false
+}
+
+// Decided returns the ids of the gates that this version decides.
+func Decided() []string {
+	var ids []string
+	for _, g := range All() {
+		if g.decide != nil {
+			ids = append(ids, g.ID)
+		}
+	}
+	return ids
+}
+
+// Explain returns a gate's promise, source and example, for people.
+func Explain(id string) (string, error) {
+	g, ok := Lookup(id)
+	if !ok {
+		var ids []string
+		for _, other := range All() {
+			ids = append(ids, other.ID)
+		}
+		return "", fmt.Errorf("there is no gate %q; the gates are %s", clip(id), strings.Join(ids, " "))
+	}
+	text := fmt.Sprintf("%s\n  promise: %s\n  source:  %s\n", g.ID, g.Promise, g.Source)
+	if g.Example != "" {
+		text += fmt.Sprintf("  example: %s\n", g.Example)
+	}
+	if g.decide == nil {
+		text += fmt.Sprintf("  %s\n", g.Elsewhere)
+	}
+	return text, nil
+}
+
+const (
+	staticElsewhere = "this version does not decide it: a reviewer does"
+	bootElsewhere   = "not decided here: it needs the submission to run; this version does not run it, the task's grader does"
+)
+
+var staticGates = []Gate{
+	{
+		ID:      "paths",
+		Promise: "every entry is a regular file with a path that every system spells alike, and none is a link or device",
+		Source:  "the bundle format's path rules; the link and traversal attacks known of archive unpackers",
+		Example: "weights/a.safetensors is a symbolic link: put the file itself there",
+		decide:  decidePaths,
+	},
+	{
+		ID:      "digests",
+		Promise: "every byte was read and hashed, and agrees with what the artifact, its config and --expect say",
+		Source:  "OCI image-spec (descriptors), CNCF model-spec (diffIds), the set digest of the bundle format",
+		Example: "the set digest differs from --expect: this is another submission than the one that was meant",
+		decide:  decideDigests,
+	},
+	{
+		ID:      "files",
+		Promise: "every file that the task requires is there, and nothing that could be a second model",
+		Source:  "the task's file list; weight-like files by extension, by signature and by entropy",
+		Example: "cache/model.bin holds safetensors bytes: ship weights as .safetensors under weights/",
+		decide:  decideFiles,
+	},
+	{
+		ID:      "declared",
+		Promise: "the declarations name the pinned base and describe the files that are there",
+		Source:  "the task's rule that the base is pinned by a full revision; inventory.json of the bundle format",
+		Example: "architecture.json names another revision than the profile pins: start from the pinned one",
+		decide:  decideDeclared,
+	},
+	{
+		ID:      "size",
+		Promise: "the files together are within the task's limit",
+		Source:  "the task's limit on the sum of all file sizes",
+		Example: "1,000,000,001 bytes are more than 1,000,000,000: drop the head's copy where the embedding serves as head",
+		decide:  decideSize,
+	},
+	{
+		ID:      "safetensors",
+		Promise: "every .safetensors file is exactly what the format allows: no hole, overlap, tail, duplicate or unknown type",
+		Source:  "huggingface/safetensors (README and tensor.rs), as rules S1 to S8 of the reader",
+		Example: "tensor \"x\": offsets [0,8] overlap tensor \"w\": write the file again with a safetensors library",
+		decide:  decideSafetensors,
+	},
+	{
+		ID:      "index",
+		Promise: "each folder's index and shards name the same tensors, each once",
+		Source:  "model.safetensors.index.json as the transformers library writes and reads it",
+		Example: "the index names a shard that is not there: upload all shards, or write the index again",
+		decide:  decideIndex,
+	},
+	{
+		ID:      "coverage",
+		Promise: "every tensor of the base is there exactly once with its shape, and no tensor is there that the base does not have",
+		Source:  "the task's rule that all main tensors are present and no second model is; with no contract, the model family that config.json names",
+		Example: "model.layers.3.mlp.down_proj.weight is missing: export all layers",
+		decide:  decideCoverage,
+	},
+	{
+		ID:      "components",
+		Promise: "added components are only those that the task allows",
+		Source:  "the task's rules on encoders, connectors and drafters", Elsewhere: staticElsewhere,
+	},
+	{
+		ID:      "ternary",
+		Promise: "every tensor that claims to be ternary is, and they are more of the model than the task's bound",
+		Source:  "the task's fraction rule T/(T+s+f); a scale unit is ternary when its weights are {-a, 0, +a}",
+		Example: "code 3 at element 17 of a packed tensor: pack codes 0, 1, 2 only",
+		decide:  decideTernary,
+	},
+	{
+		ID:      "stored",
+		Promise: "what is stored, scales, floats and unreferenced tensors included, is within the task's multiple of the base's parameters",
+		Source:  "the task's stored-parameter rule (T+s+f+u)/P0",
+		Example: "1.12 of P0 is above 1.1: use larger groups, or drop what no entry refers to",
+		decide:  decideStored,
+	},
+	{
+		ID:      "origin",
+		Promise: "files that are said to come from the base unchanged do",
+		Source:  "the pinned revision's commit and tree objects", Elsewhere: staticElsewhere,
+	},
+	{
+		ID:      "data",
+		Promise: "the data used for fitting is declared and no benchmark's test or validation data is among it",
+		Source:  "the task's data rule", Elsewhere: staticElsewhere,
+	},
+	{
+		ID:      "lookup",
+		Promise: "no table of answers or continuations is shipped",
+		Source:  "the task's rule against lookup tables", Elsewhere: staticElsewhere,
+	},
+	{
+		ID:      "text-only",
+		Promise: "vision and MTP tensors take no part in text inference",
+		Source:  "the task's content rules", Elsewhere: staticElsewhere,
+	},
+	{
+		ID:      "wheels",
+		Promise: "every wheel is the upstream one, byte for byte, and all that is imported is there",
+		Source:  "the task's rule on vendored wheels", Elsewhere: "this version does not decide it here: run slipway wheels check",
+	},
+	{
+		ID:      "script",
+		Promise: "serve.sh starts only what is in the submission",
+		Source:  "the task's entry point", Elsewhere: staticElsewhere,
+	},
+	{
+		ID:      "secrets",
+		Promise: "no key, token or password is shipped",
+		Source:  "what was pushed once cannot be called back", Elsewhere: staticElsewhere,
+	},
+	{
+		ID:      "config",
+		Promise: "config.json agrees with the stored tensors, the tokenizer and the generation settings",
+		Source:  "the transformers library's configuration, which servers take their dimensions from",
+		Example: "vocab_size is 500, embed_tokens has 512 rows: write the config of the model that is stored",
+		decide:  decideConfig,
+	},
+	{
+		ID:      "rebuild",
+		Promise: "the runtime program is what its shipped source builds",
+		Source:  "the bundle format's runtime.lock", Elsewhere: staticElsewhere,
+	},
+}
+
+var dynamicGates = []Gate{
+	{ID: "install", Promise: "the vendored wheels install without a network", Source: "the task's image", Elsewhere: bootElsewhere},
+	{ID: "startup", Promise: "GET /health answers 200 in time", Source: "the task's start limit", Elsewhere: bootElsewhere},
+	{ID: "first-request", Promise: "the first request after start is answered", Source: "the task's endpoint", Elsewhere: bootElsewhere},
+	{ID: "batch", Promise: "requests are answered at the graded concurrency", Source: "the task's load", Elsewhere: bootElsewhere},
+	{ID: "deadline", Promise: "the whole load ends in time", Source: "the task's time limit", Elsewhere: bootElsewhere},
+	{ID: "still-healthy", Promise: "GET /health answers 200 after the load", Source: "the task's endpoint", Elsewhere: bootElsewhere},
+	{ID: "opened-files", Promise: "the server opens nothing outside the submission", Source: "the task's rule on weights", Elsewhere: bootElsewhere},
+	{ID: "quality", Promise: "the answers reach the profile's floor", Source: "the task's score", Elsewhere: bootElsewhere},
+}

@@ -1,0 +1,156 @@
+package verify
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"slipway/manifest/content"
+	"slipway/manifest/safetensors"
+)
+
+func decideFiles(e *evidence) outcome {
+	var o outcome
+	o.required(e)
+	for _, file := range e.tree.Files {
+		if f := e.facts[file.Path]; f.err == nil && !isShard(file.Path) {
+			o.companion(file, f)
+		}
+	}
+	return o
+}
+
+// required looks for the files that the profile demands.
+func (o *outcome) required(e *evidence) {
+	for _, r := range e.options.Profile.Required {
+		matches := slices.DeleteFunc(slices.Clone(e.tree.Files), func(f content.TreeFile) bool {
+			matched, err := path.Match(r.Path, f.Path)
+			return err != nil || !matched
+		})
+		hint := r.Why
+		if r.Generated {
+			hint = strings.TrimPrefix(hint+"; slipway build writes it", "; ")
+		}
+		switch {
+		case len(matches) == 0:
+			o.fail(Finding{Path: r.Path, Problem: "is required and not there", Hint: hint})
+		case !slices.ContainsFunc(matches, func(f content.TreeFile) bool { return f.Size > 0 }):
+			o.fail(Finding{Path: matches[0].Path, Problem: "is required and empty", Hint: hint})
+		}
+	}
+}
+
+// Extensions, lower case with their dot.
+var (
+	weightExtensions = []string{
+		".bin", ".pt", ".pth", ".ckpt", ".npz", ".npy", ".gguf", ".onnx", ".pkl", ".pickle", ".msgpack", ".h5", ".hdf5",
+		".engine", ".zip", ".tar", ".gz", ".tgz", ".zst", ".xz", ".bz2", ".7z", ".tflite", ".mlmodel", ".pb", ".ggml",
+	}
+	textExtensions = []string{
+		".json", ".jsonl", ".txt", ".md", ".py", ".sh", ".log", ".jinja", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".hcl",
+		".csv", ".tsv", ".lock", ".html",
+	}
+	compiledExtensions = []string{".so", ".pyc", ".dll", ".dylib", ".o", ".a"}
+	tokenizerModels    = []string{"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}
+)
+
+// Limits of files that are no weights.
+const (
+	maxUnknownBytes   = 1 << 20
+	maxTokenizerModel = 16 << 20
+	// English and code have 4 to 5 bits of entropy a byte, tokenizer files up
+	// to 5.5; base64 of random bytes has 6.
+	maxTextEntropy = 5.8 // bits a byte
+)
+
+// The two files that carry a vendored runtime; gate rebuild compares them.
+const (
+	runtimeProgram = "runtime/serve"
+	runtimeSource  = "runtime/source.tar"
+)
+
+// companion checks a file beside the weights: it must not be weights.
+func (o *outcome) companion(file content.TreeFile, f *fileFacts) {
+	extension := strings.ToLower(path.Ext(file.Path))
+	hint := "ship weights as .safetensors; remove the file if it is no weights"
+	switch {
+	case looksLikeSafetensors(f.head, f.size):
+		o.fail(Finding{Path: file.Path, Problem: "holds safetensors bytes under another extension", Hint: hint})
+	case file.Path == runtimeProgram && bytes.HasPrefix(f.head, []byte("\x7fELF")), file.Path == runtimeSource:
+		o.note("%s: %d bytes of the vendored runtime; gate rebuild says what it is", file.Path, f.size)
+	case slices.Contains(weightExtensions, extension):
+		o.fail(Finding{Path: file.Path, Problem: "is of a type that weights come in", Got: extension, Hint: hint})
+	case extension == ".whl":
+		if signatureOf(f.head) != zipName {
+			o.fail(Finding{Path: file.Path, Problem: "is no wheel: it does not begin as a ZIP archive", Hint: hint})
+		}
+	case signatureOf(f.head) != "":
+		o.fail(Finding{Path: file.Path, Problem: "holds " + signatureOf(f.head) + " under another extension", Hint: hint})
+	case slices.Contains(compiledExtensions, extension):
+		o.warn(Finding{Path: file.Path, Problem: "is compiled code, which no gate looks into", Hint: "ship source, or a wheel"})
+	case slices.Contains(textExtensions, extension):
+		if bits := entropy(&f.ranges); bits > maxTextEntropy {
+			o.fail(Finding{Path: file.Path, Problem: "is text as dense as encoded weights",
+				Want: fmt.Sprintf("at most %.1f bits a byte", maxTextEntropy), Got: fmt.Sprintf("%.2f", bits)})
+		}
+	case slices.Contains(tokenizerModels, path.Base(file.Path)) && f.size <= maxTokenizerModel:
+	case f.size > maxUnknownBytes:
+		o.fail(Finding{Path: file.Path, Problem: "is of an unknown type and larger than such a file may be",
+			Want: fmt.Sprintf("at most %d bytes", maxUnknownBytes), Got: fmt.Sprintf("%d bytes", f.size), Hint: hint})
+	}
+}
+
+// looksLikeSafetensors reports whether a file begins as the format does: a
+// header length that fits, then a JSON object.
+func looksLikeSafetensors(head []byte, size int64) bool {
+	if len(head) < 10 || head[8] != '{' {
+		return false
+	}
+	length := binary.LittleEndian.Uint64(head)
+	fits := length >= 2 && length <= safetensors.MaxHeaderSize && int64(length) <= size-8
+	return fits && bytes.IndexByte([]byte("\"} \t\r\n"), head[9]) >= 0
+}
+
+const zipName = "a ZIP archive"
+
+var signatures = []struct{ prefix, name string }{
+	{"GGUF", "a GGUF model"}, {"PK\x03\x04", zipName}, {"PK\x05\x06", zipName},
+	{"\x1f\x8b", "gzip data"}, {"\x28\xb5\x2f\xfd", "zstd data"}, {"\xfd7zXZ\x00", "xz data"}, {"BZh", "bzip2 data"},
+	{"7z\xbc\xaf\x27\x1c", "a 7z archive"}, {"\x89HDF\r\n\x1a\n", "an HDF5 file"}, {"\x93NUMPY", "a NumPy array"},
+	{"\x80\x02", "a pickle"}, {"\x80\x03", "a pickle"}, {"\x80\x04", "a pickle"}, {"\x80\x05", "a pickle"},
+}
+
+// signatureOf names the weight container or archive that bytes begin as, or "".
+func signatureOf(head []byte) string {
+	for _, s := range signatures {
+		if bytes.HasPrefix(head, []byte(s.prefix)) {
+			return s.name
+		}
+	}
+	return ""
+}
+
+// wantsEntropy reports whether the byte values of a file are counted.
+func wantsEntropy(file content.TreeFile) bool {
+	return file.Size > entropyMinBytes && slices.Contains(textExtensions, strings.ToLower(path.Ext(file.Path)))
+}
+
+// entropy returns the bits a byte of a distribution of byte values; 0 for none.
+func entropy(counts *[256]int64) float64 {
+	total := int64(0)
+	for _, n := range counts {
+		total += n
+	}
+	bits := 0.0
+	for _, n := range counts {
+		if n > 0 {
+			p := float64(n) / float64(total)
+			bits -= p * math.Log2(p)
+		}
+	}
+	return bits
+}

@@ -1,0 +1,45 @@
+package verify
+
+import (
+	"strings"
+
+	"slipway/manifest"
+)
+
+func decidePaths(e *evidence) outcome {
+	var o outcome
+	for _, fault := range e.tree.Faults {
+		o.fail(Finding{Path: fault.Path, Problem: fault.Detail, Hint: fault.Hint})
+	}
+	paths := make([]string, 0, len(e.tree.Files))
+	for _, f := range e.tree.Files {
+		paths = append(paths, f.Path)
+		if f.Mode != manifest.ModeFile && f.Mode != manifest.ModeExecutable {
+			o.fail(Finding{Path: f.Path, Problem: "has another mode than the two that a bundle knows", Want: "0644 or 0755", Got: f.Mode.String()})
+		}
+	}
+	for _, err := range manifest.CheckPaths(paths) {
+		o.fail(Finding{Path: faultyPath(err, paths), Problem: err.Error(), Hint: "rename the file"})
+	}
+	if len(paths) == 0 {
+		o.fail(Finding{Problem: "there is no file"})
+	}
+	for _, f := range e.tree.Files {
+		if f.Path == "serve.sh" && f.Mode != manifest.ModeExecutable {
+			o.warn(Finding{Path: f.Path, Problem: "is not executable", Hint: "chmod +x serve.sh"})
+		}
+	}
+	return o
+}
+
+// faultyPath finds the path that an error of CheckPaths quotes first.
+func faultyPath(err error, paths []string) string {
+	text := err.Error()
+	best, at := "", len(text)
+	for _, p := range paths {
+		if i := strings.Index(text, p); i >= 0 && (i < at || i == at && len(p) > len(best)) {
+			best, at = p, i
+		}
+	}
+	return best
+}

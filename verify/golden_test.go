@@ -1,0 +1,89 @@
+package verify
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"slipway/manifest/content"
+	"slipway/verify/profiles"
+)
+
+// practice has the practice task's rules, as far as static gates go.
+func practice() profiles.Profile {
+	return profiles.Profile{
+		Name: "practice", VisionMTP: profiles.MayOmit, Gates: Decided(),
+		Ternary: &profiles.Ternary{
+			FractionAbove: profiles.Ratio{Numerator: 95, Denominator: 100}, StoredAtMost: profiles.Ratio{Numerator: 11, Denominator: 10},
+			Counting: CountObserved, GroupMinimum: 32,
+		},
+	}
+}
+
+func openFolder(t *testing.T, root string) *content.Tree {
+	t.Helper()
+	tree, err := content.OpenFolder(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tree.Close() })
+	return tree
+}
+
+func run(t *testing.T, root string, options Options) *Report {
+	t.Helper()
+	report, err := Run(t.Context(), openFolder(t, root), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+func text(t *testing.T, r *Report) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := r.WriteText(&out, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// The trained practice model: its counts are known from another program.
+func TestAbacusTernaryPasses(t *testing.T) {
+	report := run(t, "../examples/abacus/ternary", Options{Profile: practice()})
+	if err := report.Err(); err != nil {
+		t.Fatalf("%v\n%s", err, text(t, report))
+	}
+	c := report.Counts
+	got := [...]int64{c.Ternary, c.Scales, c.Floats, c.Unreferenced, c.Base, int64(c.Packed), int64(c.Entries)}
+	want := [...]int64{5242880, 40960, 29616, 0, 5272496, 50, 108}
+	if got != want {
+		t.Errorf("T, s, f, u, P0, packed, entries = %v, want %v", got, want)
+	}
+	for _, g := range report.Gates {
+		for _, f := range g.Findings {
+			t.Errorf("%s: finding %+v", g.ID, f)
+		}
+	}
+}
+
+func TestAbacusDrafterPassesWithoutTernaryRule(t *testing.T) {
+	none, whenDeclared := practice(), practice()
+	none.Ternary, none.MaxBytes = nil, 1_000_000_000
+	whenDeclared.Ternary.WhenDeclared = true
+	for _, profile := range []profiles.Profile{none, whenDeclared} {
+		report := run(t, "../examples/abacus/drafter", Options{Profile: profile})
+		if err := report.Err(); err != nil {
+			t.Fatalf("%v\n%s", err, text(t, report))
+		}
+		for _, id := range []string{"ternary", "stored"} {
+			if g, _ := report.Gate(id); g.Status != NotApplicable {
+				t.Errorf("gate %s is %q", id, g.Status)
+			}
+		}
+	}
+	report := run(t, "../examples/abacus/drafter", Options{Profile: practice()})
+	if got := report.Failed(); !slices.Equal(got, []string{"ternary", "stored"}) {
+		t.Errorf("with a ternary rule the gates that fail are %v", got)
+	}
+}

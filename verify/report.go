@@ -1,0 +1,169 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"slipway/manifest"
+	"slipway/manifest/content"
+)
+
+// Status is how a gate ended.
+type Status string
+
+// The statuses. Undecided says that the gate was not, or could not be, decided
+// here; its notes say why and where it is.
+const (
+	Pass          Status = "pass"
+	Fail          Status = "fail"
+	Undecided     Status = "undecided"
+	NotApplicable Status = "not applicable"
+)
+
+// Level tells findings that fail a gate from those that only deserve a look.
+type Level string
+
+// The levels.
+const (
+	Error   Level = "error"
+	Warning Level = "warning"
+)
+
+// Finding is one thing that a gate found: which file or tensor, what is wrong,
+// what was wanted and what is there, and what to do about it.
+type Finding struct {
+	Level   Level  `json:"level"`
+	Path    string `json:"path,omitempty"`
+	Tensor  string `json:"tensor,omitempty"`
+	Problem string `json:"problem"`
+	Want    string `json:"want,omitempty"`
+	Got     string `json:"got,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// GateResult is one gate's end.
+type GateResult struct {
+	ID       string    `json:"id"`
+	Status   Status    `json:"status"`
+	Findings []Finding `json:"findings,omitempty"` // by path, tensor, problem
+	Notes    []string  `json:"notes,omitempty"`
+
+	unasked bool // the profile does not ask for it
+}
+
+// Trust is an input that the verdict rests on and that did not come from the
+// submission.
+type Trust struct {
+	Input  string          `json:"input"`
+	Digest manifest.Digest `json:"digest"`
+}
+
+// Claim is a fact that only the submission itself asserts.
+type Claim struct {
+	Source string `json:"source"` // the file that says so
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+}
+
+// Report is the outcome of Run: a pure function of the submission and the
+// options, so that two runs give the same JSON, byte for byte. It names
+// neither the time, the host nor the tool.
+type Report struct {
+	Schema       int            `json:"schema"`
+	Origin       content.Origin `json:"origin"`
+	Artifact     string         `json:"artifact_digest,omitempty"` // "" for a folder
+	Set          string         `json:"set_digest,omitempty"`      // "" when a file could not be read
+	Profile      string         `json:"profile"`
+	Files        int            `json:"files"`
+	Bytes        int64          `json:"bytes"`
+	Trust        []Trust        `json:"trust"`
+	Counts       *Counts        `json:"counts,omitempty"` // nil without a quantization manifest
+	Tensors      []TensorReport `json:"tensors,omitempty"`
+	Gates        []GateResult   `json:"gates"`
+	SelfDeclared []Claim        `json:"self_declared,omitempty"`
+
+	name         string   // what the user called the submission; for text only
+	mayUndecided []string // gates that may stay undecided
+}
+
+// TensorReport is what is known of one ternary tensor of the quantization
+// manifest.
+type TensorReport struct {
+	Name      string    `json:"name"`
+	Kind      string    `json:"kind"`
+	Shape     []int64   `json:"shape"`
+	Unit      int64     `json:"unit"`                 // weights that share a scale
+	Histogram *[4]int64 `json:"histogram,omitempty"`  // how often codes 0, 1, 2, 3 stand
+	ScaleMin  string    `json:"scale_min,omitempty"`  // smallest and largest finite scale
+	ScaleMax  string    `json:"scale_max,omitempty"`  //
+	ZeroScale int64     `json:"zero_scale,omitempty"` // units with scale zero
+	Negative  int64     `json:"negative,omitempty"`   // negative scales
+	NonFinite int64     `json:"non_finite,omitempty"` // NaN or infinite scales
+}
+
+// Gate returns the result of a gate.
+func (r *Report) Gate(id string) (GateResult, bool) {
+	for _, g := range r.Gates {
+		if g.ID == id {
+			return g, true
+		}
+	}
+	return GateResult{}, false
+}
+
+// Failed returns the ids of the gates that failed, in order.
+func (r *Report) Failed() []string {
+	return r.ids(func(g GateResult) bool { return g.Status == Fail })
+}
+
+// Open returns the ids of the gates that are undecided and that the profile
+// does not allow to stay so, in order.
+func (r *Report) Open() []string {
+	return r.ids(func(g GateResult) bool {
+		return g.Status == Undecided && !slices.Contains(r.mayUndecided, g.ID)
+	})
+}
+
+func (r *Report) ids(keep func(GateResult) bool) []string {
+	var ids []string
+	for _, g := range r.Gates {
+		if keep(g) {
+			ids = append(ids, g.ID)
+		}
+	}
+	return ids
+}
+
+// Err is nil when every gate of the profile passed, did not apply, or may stay
+// undecided.
+func (r *Report) Err() error {
+	var parts []string
+	if failed := r.Failed(); len(failed) > 0 {
+		parts = append(parts, "failed: "+strings.Join(failed, " "))
+	}
+	if open := r.Open(); len(open) > 0 {
+		parts = append(parts, "undecided: "+strings.Join(open, " "))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return fmt.Errorf("gates %s", strings.Join(parts, "; "))
+}
+
+// JSON writes the report in the one form it has, with a final newline.
+func (r *Report) JSON() ([]byte, error) {
+	data, err := manifest.EncodeCanonical(r)
+	return append(data, '\n'), err
+}
+
+func sortFindings(findings []Finding) {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Tensor, b.Tensor),
+			cmp.Compare(a.Level, b.Level), cmp.Compare(a.Problem, b.Problem),
+			cmp.Compare(a.Want, b.Want), cmp.Compare(a.Got, b.Got),
+		)
+	})
+}

@@ -1,0 +1,140 @@
+// Package verify checks a submission against a task's rules without trusting
+// it: every byte is read and hashed once, everything that can be recomputed is,
+// and what only the submission asserts is labelled so. Static gates run
+// nothing and dial nothing; each is a function of the listing, of the facts
+// that reading left behind, and of the options, so that the report of two runs
+// is the same, byte for byte.
+package verify
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+
+	"slipway/manifest"
+	"slipway/manifest/content"
+	"slipway/verify/profiles"
+)
+
+// Options are Run's trusted inputs.
+type Options struct {
+	Profile  profiles.Profile
+	Contract *manifest.Contract      // overrides the contracts of the profile's bases
+	Expect   manifest.Digest         // the artifact's or the set's digest; zero: any
+	Workers  int                     // files read at a time; 0: one for each core
+	Progress func(done, total int64) // bytes; may be nil; one call at a time
+}
+
+// Run verifies a tree. An error means that there is no verdict: ctx ended, or
+// the options contradict themselves. A submission that is at fault is a Report
+// whose Err is not nil.
+func Run(ctx context.Context, tree *content.Tree, options Options) (*Report, error) {
+	if options.Workers <= 0 {
+		options.Workers = runtime.GOMAXPROCS(0)
+	}
+	contract, err := trustedContract(options)
+	if err != nil {
+		return nil, err
+	}
+	facts, sub, err := collect(ctx, tree, options, contract)
+	if err != nil {
+		return nil, fmt.Errorf("verify %s: %w", tree.Name, err)
+	}
+	e := newEvidence(tree, facts, sub, options, contract)
+	report := e.report()
+	for _, gate := range All() {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("verify %s: %w", tree.Name, err)
+		}
+		report.Gates = append(report.Gates, e.judge(gate))
+	}
+	if e.audit != nil {
+		report.Counts, report.Tensors = &e.audit.counts, e.tensorReports()
+	}
+	report.SelfDeclared = e.claims()
+	return report, nil
+}
+
+// trustedContract returns what the text model and, where the profile pins
+// several bases, the others together must contain; nil where nobody says.
+func trustedContract(options Options) (*manifest.Contract, error) {
+	if options.Contract != nil {
+		return options.Contract, nil
+	}
+	var merged *manifest.Contract
+	for _, base := range options.Profile.Bases {
+		switch {
+		case base.Contract == nil:
+		case merged == nil:
+			merged = base.Contract
+		default:
+			both := *merged
+			both.Tensors = map[string]manifest.ContractTensor{}
+			for name, tensor := range merged.Tensors {
+				both.Tensors[name] = tensor
+			}
+			for name, tensor := range base.Contract.Tensors {
+				if _, twice := both.Tensors[name]; twice {
+					return nil, fmt.Errorf("profile %s: two bases have a tensor %q", options.Profile.Name, name)
+				}
+				both.Tensors[name] = tensor
+			}
+			merged = &both
+		}
+	}
+	return merged, nil
+}
+
+// judge runs one gate.
+func (e *evidence) judge(gate Gate) GateResult {
+	result := GateResult{ID: gate.ID}
+	switch {
+	case !slices.Contains(e.options.Profile.Gates, gate.ID):
+		result.Status, result.unasked = NotApplicable, true
+		result.Notes = []string{fmt.Sprintf("profile %s does not ask for it", e.options.Profile.Name)}
+		return result
+	case gate.decide == nil:
+		result.Status = Undecided
+		result.Notes = []string{gate.Elsewhere}
+		return result
+	}
+	o := gate.decide(e)
+	sortFindings(o.findings)
+	result.Findings, result.Notes, result.Status = o.findings, o.notes, o.status
+	if slices.ContainsFunc(o.findings, func(f Finding) bool { return f.Level == Error }) {
+		result.Status = Fail
+	} else if result.Status == "" {
+		result.Status = Pass
+	}
+	return result
+}
+
+// report returns the report's frame: what was verified, and on whose word.
+func (e *evidence) report() *Report {
+	r := &Report{
+		Schema: 1, Origin: e.tree.Origin, Profile: e.options.Profile.Name, Files: len(e.tree.Files),
+		name: e.tree.Name, mayUndecided: e.options.Profile.MayUndecided,
+	}
+	for _, f := range e.tree.Files {
+		r.Bytes += f.Size
+	}
+	if e.tree.Artifact != nil {
+		r.Artifact = e.tree.Artifact.Descriptor.Digest.String()
+	}
+	if digest, ok := e.setDigest(); ok {
+		r.Set = digest.String()
+	}
+	if data, err := manifest.EncodeCanonical(e.options.Profile); err == nil {
+		r.Trust = append(r.Trust, Trust{"profile " + e.options.Profile.Name, manifest.DigestBytes(data)})
+	}
+	if e.contract != nil {
+		if data, err := e.contract.Encode(); err == nil {
+			r.Trust = append(r.Trust, Trust{"contract of " + e.contract.Repository, manifest.DigestBytes(data)})
+		}
+	}
+	if !e.options.Expect.IsZero() {
+		r.Trust = append(r.Trust, Trust{"expected digest", e.options.Expect})
+	}
+	return r
+}
