@@ -1,0 +1,34 @@
+// Package cli wires the commands: it reads arguments, calls the packages that
+// do the work, and prints. Progress bars, tables and colour live here and
+// nowhere else. It never reads the environment; main passes what it needs.
+package cli
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+)
+
+// Environment is everything the commands take from the world around them.
+type Environment struct {
+	Args   []string // without the program's name
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+
+	CacheDir     string                                // of digests and unfinished uploads; "" for none
+	DockerConfig string                                // folder of docker's config.json; "" for anonymous
+	TempDir      string                                // for rehearsals; "" for the system's
+	Proxy        func(*http.Request) (*url.URL, error) // of registry requests; nil for none
+	Version      string
+	Terminal     bool // Stderr is a terminal
+}
+
+// The exit codes are documented API.
+const (
+	ExitDone        = 0
+	ExitCannotRun   = 1
+	ExitUsage       = 2
+	ExitFindings    = 3
+	ExitInterrupted = 130
+)

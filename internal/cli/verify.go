@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"slipway/bundle/config"
+	"slipway/manifest"
+	"slipway/manifest/content"
+	"slipway/verify"
+	"slipway/verify/profiles"
+)
+
+// trust is what a verdict rests on beside the submission: flags, never files
+// of the submission itself.
+type trust struct {
+	profile  string
+	contract string
+	expect   string
+}
+
+func (t *trust) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&t.profile, "profile", "", "the task: a shipped profile ("+namesOfProfiles()+") or a profile file")
+	cmd.Flags().StringVar(&t.contract, "contract", "", "contract of the base model, in place of the profile's")
+	cmd.Flags().StringVar(&t.expect, "expect", "", "digest that the artifact or the set of files must have")
+}
+
+func namesOfProfiles() string {
+	var text string
+	for i, name := range profiles.Names() {
+		if i > 0 {
+			text += ", "
+		}
+		text += name
+	}
+	return text
+}
+
+func (t *trust) options() (verify.Options, error) {
+	var options verify.Options
+	if t.profile == "" {
+		return options, usageError{manifest.WithHint(fmt.Errorf("nothing says which task the submission is for"), "add --profile NAME ("+namesOfProfiles()+"), or a profile file")}
+	}
+	profile, _, err := config.LoadProfile(t.profile)
+	if err != nil {
+		return options, err
+	}
+	options.Profile = profile
+	if t.expect != "" {
+		if options.Expect, err = manifest.ParseDigest(t.expect); err != nil {
+			return options, usageError{fmt.Errorf("--expect: %w", err)}
+		}
+	}
+	if t.contract != "" {
+		data, err := readSmall(t.contract)
+		if err != nil {
+			return options, err
+		}
+		contract, err := manifest.DecodeContract(data)
+		if err != nil {
+			return options, fmt.Errorf("read contract %s: %w", t.contract, err)
+		}
+		options.Contract = &contract
+	}
+	return options, nil
+}
+
+func (a *app) verifyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "verify --profile NAME BUNDLE",
+		Short: "Check a submission offline against a task's rules",
+		Long: `Reads and hashes every byte once and decides the static gates. BUNDLE may be a
+folder that slipway did not make. For a bundle.hcl the profile that it names is
+the default; a bundle's own claims are never evidence. Exit code 3 if a gate
+fails or stays undecided where the profile does not allow that.`,
+		Args: exactly(1),
+	}
+	var t trust
+	t.flags(cmd)
+	a.httpFlag(cmd)
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if _, _, kind := classify(args[0]); kind == originPlan && t.profile == "" {
+			wanted, err := config.LoadBundle(args[0])
+			if err != nil {
+				return err
+			}
+			t.profile = wanted.ProfileSource()
+		}
+		options, err := t.options()
+		if err != nil {
+			return err
+		}
+		tree, err := a.openTree(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		defer tree.Close()
+		report, err := a.verify(cmd.Context(), tree, options)
+		if err != nil {
+			return err
+		}
+		return a.printReport(report, *asJSON)
+	}
+	return cmd
+}
+
+func (a *app) verify(ctx context.Context, tree *content.Tree, options verify.Options) (*verify.Report, error) {
+	m := a.meter("verify "+filepath.Base(tree.Name), treeBytes(tree))
+	defer m.end()
+	options.Progress = func(done, _ int64) { m.set(done) }
+	return verify.Run(ctx, tree, options)
+}
+
+func (a *app) printReport(report *verify.Report, asJSON bool) error {
+	if asJSON {
+		data, err := report.JSON()
+		if err != nil {
+			return err
+		}
+		if _, err := a.Stdout.Write(data); err != nil {
+			return err
+		}
+	} else if err := report.WriteText(a.Stdout, verify.TextOptions{}); err != nil {
+		return err
+	}
+	if report.Err() != nil {
+		return errFindings
+	}
+	return nil
+}
+
+func (a *app) explainCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain GATE",
+		Short: "Say what a gate promises, where its rule comes from, and show a failure",
+		Args:  between(0, 1),
+	}
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			rows := [][]string{{"GATE", "PROMISE"}}
+			for _, gate := range verify.All() {
+				rows = append(rows, []string{gate.ID, gate.Promise})
+			}
+			table(a.Stdout, rows)
+			return nil
+		}
+		text, err := verify.Explain(args[0])
+		if err != nil {
+			return usageError{err}
+		}
+		_, err = fmt.Fprint(a.Stdout, text)
+		return err
+	}
+	return cmd
+}
