@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"slipway/manifest"
 )
 
 // findingsShown bounds the findings of one gate in text; JSON has them all.
@@ -29,13 +31,24 @@ func (r *Report) WriteText(w io.Writer, options TextOptions) error {
 	for _, trust := range r.Trust {
 		t.line("", "trusted   %s %s", trust.Input, trust.Digest)
 	}
-	var unasked []string
+	var unasked, reasons []string
+	elsewhere := map[string][]string{} // the gates that this version does not decide, by reason
 	for _, gate := range r.Gates {
-		if gate.unasked {
+		switch known, _ := Lookup(gate.ID); {
+		case gate.unasked:
 			unasked = append(unasked, gate.ID)
-			continue
+		case gate.Status == Undecided && known.decide == nil:
+			if elsewhere[known.Elsewhere] == nil {
+				reasons = append(reasons, known.Elsewhere)
+			}
+			elsewhere[known.Elsewhere] = append(elsewhere[known.Elsewhere], gate.ID)
+		default:
+			t.gate(gate)
 		}
-		t.gate(gate)
+	}
+	for _, reason := range reasons {
+		fmt.Fprintf(&t.text, "%s: %s\n", t.status(Undecided), strings.Join(elsewhere[reason], " "))
+		t.line("  ", "note: %s", reason)
 	}
 	if len(unasked) > 0 {
 		t.line("", "not asked for by profile %s: %s", r.Profile, strings.Join(unasked, " "))
@@ -67,7 +80,7 @@ type textWriter struct {
 // line writes one paragraph, wrapped at the width; further lines are indented
 // two columns deeper.
 func (t *textWriter) line(indent, format string, args ...any) {
-	text := indent + fmt.Sprintf(format, args...)
+	text := indent + manifest.Printable(fmt.Sprintf(format, args...))
 	for t.width > 0 && utf8.RuneCountInString(text) > t.width {
 		cut := breakBefore(text, t.width)
 		if cut <= len(indent) {
@@ -97,12 +110,15 @@ func breakBefore(text string, width int) int {
 
 var statusColours = map[Status]string{Pass: "\x1b[32m", Fail: "\x1b[31m", Undecided: "\x1b[33m"}
 
-func (t *textWriter) gate(g GateResult) {
-	status := string(g.Status)
-	if colour := statusColours[g.Status]; t.colour && colour != "" {
-		status = colour + status + "\x1b[0m"
+func (t *textWriter) status(s Status) string {
+	if colour := statusColours[s]; t.colour && colour != "" {
+		return colour + string(s) + "\x1b[0m"
 	}
-	fmt.Fprintf(&t.text, "%-14s%s\n", g.ID, status)
+	return string(s)
+}
+
+func (t *textWriter) gate(g GateResult) {
+	fmt.Fprintf(&t.text, "%-14s%s\n", g.ID, t.status(g.Status))
 	for i, f := range g.Findings {
 		if i == findingsShown {
 			t.line("  ", "and %d more", len(g.Findings)-i)

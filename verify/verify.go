@@ -20,6 +20,7 @@ import (
 // Options are Run's trusted inputs.
 type Options struct {
 	Profile  profiles.Profile
+	Source   manifest.Digest         // of the profile's file, which the report names; zero: none is named
 	Contract *manifest.Contract      // overrides the contracts of the profile's bases
 	Expect   manifest.Digest         // the artifact's or the set's digest; zero: any
 	Workers  int                     // files read at a time; 0: one for each core
@@ -125,8 +126,8 @@ func (e *evidence) report() *Report {
 	if digest, ok := e.setDigest(); ok {
 		r.Set = digest.String()
 	}
-	if data, err := manifest.EncodeCanonical(e.options.Profile); err == nil {
-		r.Trust = append(r.Trust, Trust{"profile " + e.options.Profile.Name, manifest.DigestBytes(data)})
+	if !e.options.Source.IsZero() {
+		r.Trust = append(r.Trust, Trust{"profile " + e.options.Profile.Name, e.options.Source})
 	}
 	if e.contract != nil {
 		if data, err := e.contract.Encode(); err == nil {

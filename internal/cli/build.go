@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -36,6 +38,9 @@ bundle's name and on the base's revision, and on nothing else.`,
 		if *out == "" && *into == "" {
 			return usageError{manifest.WithHint(fmt.Errorf("nothing says where to build"), "add --out DIR or --layout DIR")}
 		}
+		if err := checkApart(*out, *into); err != nil {
+			return err
+		}
 		p, err := a.plan(cmd.Context(), bundleFile(args))
 		if err != nil {
 			return err
@@ -46,6 +51,24 @@ bundle's name and on the base's revision, and on nothing else.`,
 		return a.build(cmd.Context(), p.plan, *out, *into, chosen)
 	}
 	return cmd
+}
+
+// checkApart refuses a submission folder and a layout of which one lies in the
+// other.
+func checkApart(out, into string) error {
+	if out == "" || into == "" {
+		return nil
+	}
+	a, errA := filepath.Abs(out)
+	b, errB := filepath.Abs(into)
+	if err := errors.Join(errA, errB); err != nil {
+		return err
+	}
+	separator := string(filepath.Separator)
+	if strings.HasPrefix(a+separator, b+separator) || strings.HasPrefix(b+separator, a+separator) {
+		return usageError{manifest.WithHint(fmt.Errorf("--out %s and --layout %s lie in one another", out, into), "choose two separate folders")}
+	}
+	return nil
 }
 
 // tagPattern is the grammar of tags (distribution-spec v1.1).

@@ -21,7 +21,8 @@ type Environment struct {
 	TempDir      string                                // for rehearsals; "" for the system's
 	Proxy        func(*http.Request) (*url.URL, error) // of registry requests; nil for none
 	Version      string
-	Terminal     bool // Stderr is a terminal
+	Terminal     bool // Stderr is a terminal: bars may be drawn
+	Colour       bool // Stdout is a terminal whose user has not refused colours
 }
 
 // The exit codes are documented API.

@@ -116,9 +116,9 @@ func listTensors(ctx context.Context, tree *content.Tree, file content.TreeFile)
 
 func (a *app) printInspection(found *inspection) {
 	if found.Artifact != nil {
-		fmt.Fprintf(a.Stdout, "artifact    %s\nset digest  %s (claimed)\n", found.Artifact.Digest, found.Claimed)
+		fmt.Fprintf(a.Stdout, "artifact    %s\nset digest  %s (claimed)\n", found.Artifact.Digest, manifest.Printable(found.Claimed))
 		c := found.Config
-		fmt.Fprintf(a.Stdout, "model       %s\n\n", printable(strings.Join(nonEmpty(c.Descriptor.Name, c.Config.Architecture, c.Config.ParamSize, c.Config.Precision, c.Config.Quantization), ", ")))
+		fmt.Fprintf(a.Stdout, "model       %s\n\n", manifest.Printable(strings.Join(nonEmpty(c.Descriptor.Name, c.Config.Architecture, c.Config.ParamSize, c.Config.Precision, c.Config.Quantization), ", ")))
 		rows := [][]string{{"LAYER", "TYPE", "SIZE", "DIGEST"}}
 		for i, layer := range found.Layers {
 			rows = append(rows, []string{strconv.Itoa(i + 1), strings.TrimPrefix(layer.MediaType, "application/vnd.cncf.model."), size(layer.Size), layer.Digest.Short()})
@@ -142,7 +142,7 @@ func (a *app) printInspection(found *inspection) {
 	}
 	table(a.Stdout, rows)
 	for _, fault := range found.Faults {
-		fmt.Fprintf(a.Stdout, "fault: %s\n", printable(fault))
+		fmt.Fprintf(a.Stdout, "fault: %s\n", manifest.Printable(fault))
 	}
 }
 

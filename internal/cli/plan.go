@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"slipway/bundle"
+	"slipway/manifest"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -70,6 +71,6 @@ func (a *app) printLeftOut(plan *bundle.Plan) {
 	}
 	fmt.Fprintln(a.Stdout)
 	for _, l := range plan.LeftOut {
-		fmt.Fprintf(a.Stdout, "left out: %s: %s\n", printable(l.Source), strings.TrimSpace(l.Why))
+		fmt.Fprintf(a.Stdout, "left out: %s: %s\n", manifest.Printable(l.Source), strings.TrimSpace(l.Why))
 	}
 }

@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -34,19 +32,11 @@ func table(w io.Writer, rows [][]string) {
 			if i > 0 {
 				fmt.Fprint(out, "\t")
 			}
-			fmt.Fprint(out, printable(cell))
+			fmt.Fprint(out, manifest.Printable(cell))
 		}
 		fmt.Fprintln(out)
 	}
 	_ = out.Flush() // its writer's errors come back with the next write
-}
-
-// printable keeps names from an untrusted bundle from steering the terminal.
-func printable(text string) string {
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return fmt.Sprintf("%q", text)
-	}
-	return text
 }
 
 func jsonFlag(cmd *cobra.Command) *bool {

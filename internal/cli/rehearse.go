@@ -129,7 +129,7 @@ func (r *rehearsal) run(ctx context.Context) (err error) {
 	}
 	r.step("verified what came back")
 	fmt.Fprintln(r.Stdout)
-	if err := report.WriteText(r.Stdout, verify.TextOptions{}); err != nil {
+	if err := report.WriteText(r.Stdout, verify.TextOptions{Colour: r.Colour}); err != nil {
 		return err
 	}
 	return r.conclude(report, digest)

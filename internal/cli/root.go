@@ -78,19 +78,27 @@ func (a *app) exit(ctx context.Context, command *cobra.Command, err error) int {
 		fmt.Fprintf(a.Stderr, "%s: interrupted\n", command.CommandPath())
 		return ExitInterrupted
 	case errors.As(err, &usage):
-		fmt.Fprintf(a.Stderr, "%s: %v\n", command.CommandPath(), err)
-		a.printRemedy(err)
+		a.printError(command, err)
 		fmt.Fprintf(a.Stderr, "  usage: %s (more: %s --help)\n", command.UseLine(), command.CommandPath())
 		return ExitUsage
 	}
-	fmt.Fprintf(a.Stderr, "%s: %v\n", command.CommandPath(), err)
-	a.printRemedy(err)
+	a.printError(command, err)
 	return ExitCannotRun
 }
 
-func (a *app) printRemedy(err error) {
+// printError prints an error and its remedy. Names in it may come from a
+// hostile bundle, so that each line is made printable.
+func (a *app) printError(command *cobra.Command, err error) {
+	text := command.CommandPath() + ": " + err.Error()
 	if hint := manifest.Hint(err); hint != "" {
-		fmt.Fprintf(a.Stderr, "  %s\n", strings.ReplaceAll(hint, "\n", "\n  "))
+		text += "\n" + hint
+	}
+	for i, line := range strings.Split(text, "\n") {
+		indent := ""
+		if i > 0 && !strings.HasPrefix(line, " ") {
+			indent = "  "
+		}
+		fmt.Fprintf(a.Stderr, "%s%s\n", indent, manifest.Printable(line))
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 
 // craft LAYOUT FORM:PATH... writes a bundle that slipway would not: its
 // digests agree, and its files have the given paths whatever they are. FORM is
-// raw (a layer of its own), or file, link or folder (entries of a tar layer).
+// raw (a layer of its own), or file, link or folder (entries of a tar layer);
+// claim:TEXT is the set digest that it claims.
 func craftLayout(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: craft LAYOUT FORM:PATH...")
@@ -33,6 +34,9 @@ func craftLayout(ts *testscript.TestScript, neg bool, args []string) {
 		case "raw":
 			file := manifest.File{Path: path, Mode: manifest.ModeFile, Size: int64(len(data)), Digest: manifest.DigestBytes(data)}
 			c.add(manifest.RawLayer(manifest.KindWeight, file), data)
+			continue
+		case "claim":
+			c.claimed = path
 			continue
 		case "file":
 			header.Typeflag, header.Size = tar.TypeReg, int64(len(data))
@@ -56,9 +60,10 @@ func craftLayout(ts *testscript.TestScript, neg bool, args []string) {
 
 // crafting gathers the blobs of a bundle.
 type crafting struct {
-	layout string
-	layers []manifest.Descriptor
-	blobs  [][]byte
+	layout  string
+	claimed string
+	layers  []manifest.Descriptor
+	blobs   [][]byte
 }
 
 func (c *crafting) add(layer manifest.Descriptor, data []byte) {
@@ -75,6 +80,9 @@ func (c *crafting) write() error {
 		return err
 	}
 	artifact := manifest.Artifact{Config: manifest.DescribeBytes(manifest.MediaTypeConfig, configData), Layers: c.layers}
+	if c.claimed != "" {
+		artifact.Annotations = map[string]string{manifest.AnnotationSetDigest: c.claimed}
+	}
 	data, err := artifact.Encode()
 	if err != nil {
 		return err

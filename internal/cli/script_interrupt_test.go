@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -18,6 +19,7 @@ import (
 //	held        a request meets the registry's fault `hold`
 //	reads:FILE  somebody reads from FILE
 //	makes:DIR   something appears in DIR
+//	types:FIFO  slipway has read from its standard input, which stays open
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || args[1] != "slipway" {
 		ts.Fatalf("usage: interrupt WHEN slipway ARG...")
@@ -31,6 +33,9 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(program, args[2:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), &stdout, &stderr
+	if when.stdin != nil {
+		cmd.Stdin = when.stdin
+	}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "SLIPWAY_CACHE", "DOCKER_CONFIG"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
@@ -58,16 +63,39 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 type moment struct {
 	come  <-chan struct{}
 	close func()
+	stdin *os.File // nil: empty
 }
 
 func occasion(ts *testscript.TestScript, when string) (moment, error) {
 	if when == "held" {
-		return moment{scriptRegistryOf(ts).holdAgain(), func() {}}, nil
+		return moment{come: scriptRegistryOf(ts).holdAgain(), close: func() {}}, nil
 	}
-	for _, kind := range []string{"reads:", "makes:"} {
-		if len(when) > len(kind) && when[:len(kind)] == kind {
-			return watch(ts.MkAbs(filepath.FromSlash(when[len(kind):])), kind == "reads:")
-		}
+	kind, name, _ := strings.Cut(when, ":")
+	path := ts.MkAbs(filepath.FromSlash(name))
+	switch kind {
+	case "reads":
+		return watch(path, true)
+	case "makes":
+		return watch(path, false)
+	case "types":
+		return typed(path)
 	}
 	return moment{}, fmt.Errorf("unknown occasion %q", when)
+}
+
+// typed is a standard input that brings a few bytes and then nothing.
+func typed(fifo string) (moment, error) {
+	stdin, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		return moment{}, err
+	}
+	when, err := watch(fifo, true)
+	if err != nil {
+		return moment{}, errors.Join(err, stdin.Close())
+	}
+	stop := when.close
+	when.close = func() { stop(); _ = stdin.Close() }
+	when.stdin = stdin
+	_, err = stdin.WriteString("sec")
+	return when, err
 }

@@ -41,26 +41,35 @@ type fault struct {
 	hold   *hold
 }
 
-// hold is where requests wait until the script lets them go on.
+// hold is where requests wait until the script lets them go on, or gives them
+// up by setting another fault.
 type hold struct {
-	arrived, released chan struct{}
-	arrive, release   func()
-	passed            atomic.Int64 // bytes of request bodies before it
+	arrived, ended  chan struct{}
+	arrive, release func()
+	abandon         func()
+	abandoned       atomic.Bool
+	passed          atomic.Int64 // bytes of request bodies before it
 }
 
 func newHold() *hold {
-	h := &hold{arrived: make(chan struct{}), released: make(chan struct{})}
+	h := &hold{arrived: make(chan struct{}), ended: make(chan struct{})}
 	h.arrive = sync.OnceFunc(func() { close(h.arrived) })
-	h.release = sync.OnceFunc(func() { close(h.released) })
+	h.release = sync.OnceFunc(func() { close(h.ended) })
+	h.abandon = func() { h.abandoned.Store(true); h.release() }
 	return h
 }
 
-// wait returns when the script or the client's end lets the request go.
+// wait returns when the script lets the request go on. One that was given up,
+// or whose client is gone, gets no answer.
 func (h *hold) wait(ctx context.Context) {
 	h.arrive()
 	select {
-	case <-h.released:
+	case <-h.ended:
 	case <-ctx.Done():
+		panic(http.ErrAbortHandler)
+	}
+	if h.abandoned.Load() {
+		panic(http.ErrAbortHandler)
 	}
 }
 
@@ -172,12 +181,12 @@ func (r *scriptRegistry) current() fault {
 	return r.fault
 }
 
-// holdAgain lets the requests go that are held, and returns what tells that
+// holdAgain gives up the requests that are held, and returns what tells that
 // another one is.
 func (r *scriptRegistry) holdAgain() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.fault.hold.release()
+	r.fault.hold.abandon()
 	r.fault.hold = newHold()
 	return r.fault.hold.arrived
 }
@@ -186,7 +195,7 @@ func (r *scriptRegistry) set(f fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fault.hold != nil {
-		r.fault.hold.release()
+		r.fault.hold.abandon()
 	}
 	r.fault = f
 }

@@ -59,6 +59,7 @@ func limitFileSize() {
 //	REGISTRY       host of the registry that `registry` started
 //	SLIPWAY_CACHE  digest cache and unfinished uploads
 //	DOCKER_CONFIG  docker's configuration
+//	ESC            the control character
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"), Cmds: scriptCommands, Condition: scriptCondition,
@@ -66,6 +67,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SLIPWAY_CACHE", filepath.Join(env.WorkDir, "cache"))
 			env.Setenv("DOCKER_CONFIG", filepath.Join(env.WorkDir, "docker"))
+			env.Setenv("ESC", "\x1b")
 			env.Values[registryKey{}] = &scriptRegistry{}
 			env.Values[snapshotKey{}] = map[string][]string{}
 			return nil

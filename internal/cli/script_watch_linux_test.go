@@ -27,5 +27,5 @@ func watch(path string, reads bool) (moment, error) {
 			close(come)
 		}
 	}()
-	return moment{come, func() { _ = events.Close() }}, nil
+	return moment{come: come, close: func() { _ = events.Close() }}, nil
 }

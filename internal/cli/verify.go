@@ -44,11 +44,11 @@ func (t *trust) options() (verify.Options, error) {
 	if t.profile == "" {
 		return options, usageError{manifest.WithHint(fmt.Errorf("nothing says which task the submission is for"), "add --profile NAME ("+namesOfProfiles()+"), or a profile file")}
 	}
-	profile, _, err := config.LoadProfile(t.profile)
+	profile, source, err := config.LoadProfile(t.profile)
 	if err != nil {
 		return options, err
 	}
-	options.Profile = profile
+	options.Profile, options.Source = profile, source
 	if t.expect != "" {
 		if options.Expect, err = manifest.ParseDigest(t.expect); err != nil {
 			return options, usageError{fmt.Errorf("--expect: %w", err)}
@@ -124,7 +124,7 @@ func (a *app) printReport(report *verify.Report, asJSON bool) error {
 		if _, err := a.Stdout.Write(data); err != nil {
 			return err
 		}
-	} else if err := report.WriteText(a.Stdout, verify.TextOptions{}); err != nil {
+	} else if err := report.WriteText(a.Stdout, verify.TextOptions{Colour: a.Colour}); err != nil {
 		return err
 	}
 	if report.Err() != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -91,10 +92,23 @@ func replaceable(final string) error {
 	return nil
 }
 
+// maxInventoryBytes is more than any inventory has: a hundred thousand files.
+const maxInventoryBytes = 64 << 20
+
 // foreign says what in a folder is not of a bundle that slipway wrote there: a
 // file that somebody added or that has another size now would be lost.
 func foreign(folder string) string {
-	data, err := os.ReadFile(filepath.Join(folder, manifest.InventoryPath))
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return "it cannot be listed: " + cause(err).Error()
+	}
+	defer root.Close()
+	file, err := OpenRegular(root, manifest.InventoryPath, -1)
+	if err != nil {
+		return "slipway did not write it"
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxInventoryBytes))
 	if err != nil {
 		return "slipway did not write it"
 	}
@@ -102,11 +116,6 @@ func foreign(folder string) string {
 	if err != nil {
 		return "slipway did not write it"
 	}
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return "it cannot be listed: " + cause(err).Error()
-	}
-	defer root.Close()
 	files, faults, err := Scan(context.Background(), root, ".", nil)
 	if err != nil {
 		return "it cannot be listed: " + err.Error()

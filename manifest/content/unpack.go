@@ -48,7 +48,7 @@ func Unpack(ctx context.Context, tree *Tree, folder string, progress func(int64)
 func treeFaults(tree *Tree) error {
 	var faults []error
 	for _, f := range tree.Faults {
-		faults = append(faults, fmt.Errorf("%s %s", f.Path, f.Detail))
+		faults = append(faults, fmt.Errorf("%q %s", f.Path, f.Detail))
 	}
 	paths := make([]string, 0, len(tree.Files))
 	for _, f := range tree.Files {
