@@ -29,6 +29,15 @@ type Inventory struct {
 	Logs      []manifest.File                // what provenance.logs selects
 	Headers   map[string]*safetensors.Header // per shard
 	Documents map[string][]byte              // configurations, indexes, manifests, contracts
+	Runtime   *Runtime                       // what a runtime block puts into the bundle; set by the caller
+}
+
+// Runtime is a server that was built elsewhere, and the source it was built
+// from.
+type Runtime struct {
+	Path      string // of the program on disk, absolute
+	Size      int64  // bytes
+	SourceTar []byte
 }
 
 // Inspect lists what a bundle.hcl names and reads the small documents and the

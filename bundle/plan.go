@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -40,6 +41,7 @@ type PlannedFile struct {
 	Why    string        `json:"why"`
 
 	content []byte
+	folder  string // where Source is relative to, if not to the folder of bundle.hcl
 }
 
 // Layer is one layer of the artifact. Raw layers have one path.
@@ -70,7 +72,7 @@ type Model struct {
 func MakePlan(wanted *config.Bundle, profile profiles.Profile, found *Inventory) (*Plan, error) {
 	p := &planner{wanted: wanted, profile: profile, found: found,
 		plan: &Plan{Name: wanted.Name.Value, Profile: profile.Name, folder: found.Folder, listed: wanted.Files}}
-	for _, step := range []func() error{p.checkBases, p.addWeights, p.addFiles, p.addProvenance, p.addDeclarations, p.finish} {
+	for _, step := range []func() error{p.checkBases, p.addWeights, p.addFiles, p.addProvenance, p.addRuntime, p.addDeclarations, p.finish} {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("plan %q: %w", wanted.Name.Value, err)
 		}
@@ -243,6 +245,43 @@ func (p *planner) addProvenance() error {
 	return nil
 }
 
+// Where the runtime and its source stand in a bundle.
+const (
+	runtimePath   = "runtime/serve"
+	sourceTarPath = "runtime/source.tar"
+)
+
+// addRuntime ships the server, what it was built from, and the script that
+// starts it; a serve.sh of the owner's takes the place of ours.
+func (p *planner) addRuntime() error {
+	if p.wanted.Runtime == nil {
+		return nil
+	}
+	built := p.found.Runtime
+	if built == nil {
+		p.plan.Notes = append(p.plan.Notes, "no runtime and no serve.sh are bundled: this build of slipway carries none")
+		return nil
+	}
+	p.plan.Files = append(p.plan.Files,
+		PlannedFile{
+			Path: runtimePath, Mode: manifest.ModeExecutable, Size: built.Size, Kind: manifest.KindCode,
+			Source: filepath.Base(built.Path), folder: filepath.Dir(built.Path), Why: "the server",
+		},
+		PlannedFile{
+			Path: sourceTarPath, Mode: manifest.ModeFile, Size: int64(len(built.SourceTar)), Kind: manifest.KindCode,
+			Why: "what the server was built from", content: built.SourceTar,
+		})
+	if p.has(servePath) {
+		return nil
+	}
+	script := serveScript(*p.wanted.Runtime, p.wanted.Serve, p.wanted.Name.Value)
+	p.plan.Files = append(p.plan.Files, PlannedFile{
+		Path: servePath, Mode: manifest.ModeExecutable, Size: int64(len(script)), Kind: manifest.KindCode,
+		Why: "generated: starts the server", content: script,
+	})
+	return nil
+}
+
 func (p *planner) take(file manifest.File, target, why string) {
 	p.plan.Files = append(p.plan.Files, PlannedFile{
 		Path: target, Mode: file.Mode, Size: file.Size, Kind: kindOf(target), Source: file.Path, Why: why,
@@ -321,9 +360,6 @@ func (p *planner) noteMissing() {
 			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("profile %s requires %s (%s), and nothing here provides it", p.profile.Name, required.Path, required.Why))
 		}
 	}
-	if p.wanted.Runtime != nil {
-		p.plan.Notes = append(p.plan.Notes, "no runtime and no serve.sh are bundled yet: this version has none")
-	}
 }
 
 // cutLayers groups files as the format says (manifest's package comment).
@@ -336,11 +372,7 @@ func cutLayers(files []PlannedFile) []Layer {
 			switch {
 			case f.Kind != kind:
 			case isRaw(f):
-				why := "weight shards are layers of their own, so that an unchanged one is never sent again"
-				if kind != manifest.KindWeight {
-					why = "16 MiB or more"
-				}
-				layers = append(layers, Layer{kind, manifest.EncodingRaw, f.Size, []string{f.Path}, why})
+				layers = append(layers, Layer{kind, manifest.EncodingRaw, f.Size, []string{f.Path}, whyRaw(f)})
 			default:
 				small.Paths = append(small.Paths, f.Path)
 				small.Size += f.Size
@@ -357,6 +389,17 @@ func cutLayers(files []PlannedFile) []Layer {
 	return layers
 }
 
-func isRaw(f PlannedFile) bool {
-	return f.Kind == manifest.KindWeight || f.Size >= manifest.RawThreshold
+func isRaw(f PlannedFile) bool { return whyRaw(f) != "" }
+
+// whyRaw says why a file is a layer of its own; "" if it is none.
+func whyRaw(f PlannedFile) string {
+	switch {
+	case f.Kind == manifest.KindWeight:
+		return "weight shards are layers of their own, so that an unchanged one is never sent again"
+	case f.Path == runtimePath:
+		return "the server is a layer of its own, shared by all bundles that have it"
+	case f.Size >= manifest.RawThreshold:
+		return "16 MiB or more"
+	}
+	return ""
 }

@@ -34,7 +34,7 @@ type Sealed struct {
 	Files      []manifest.File // sorted by path, inventory.json included
 
 	plan  *Plan
-	root  *os.Root
+	roots map[string]*os.Root        // folders of sources: "" is that of bundle.hcl
 	bytes map[string][]byte          // generated files, by path
 	blobs map[manifest.Digest]opener // of every blob of the artifact
 }
@@ -62,20 +62,47 @@ func Seal(ctx context.Context, plan *Plan, options Options) (*Sealed, error) {
 }
 
 func newSealed(plan *Plan) (*Sealed, error) {
-	root, err := os.OpenRoot(plan.folder)
-	if err != nil {
-		return nil, fmt.Errorf("open the folder of bundle.hcl: %w", err)
+	s := &Sealed{plan: plan, roots: map[string]*os.Root{}, bytes: map[string][]byte{}, blobs: map[manifest.Digest]opener{}}
+	folders := map[string]string{"": plan.folder}
+	for _, f := range plan.Files {
+		if f.folder != "" {
+			folders[f.folder] = f.folder
+		}
 	}
-	return &Sealed{plan: plan, root: root, bytes: map[string][]byte{}, blobs: map[manifest.Digest]opener{}}, nil
+	for key, folder := range folders {
+		root, err := os.OpenRoot(folder)
+		if err != nil {
+			_ = s.Close()
+			return nil, fmt.Errorf("open folder %s: %w", folder, bare(err))
+		}
+		s.roots[key] = root
+	}
+	return s, nil
 }
 
-// Close lets go of the source folder.
-func (s *Sealed) Close() error { return s.root.Close() }
+// Close lets go of the source folders.
+func (s *Sealed) Close() error {
+	var faults []error
+	for _, root := range s.roots {
+		faults = append(faults, root.Close())
+	}
+	return errors.Join(faults...)
+}
+
+// onDisk is where a source is, as the digest cache knows it.
+func (p *Plan) onDisk(file PlannedFile) string {
+	folder := p.folder
+	if file.folder != "" {
+		folder = file.folder
+	}
+	return filepath.Join(folder, filepath.FromSlash(file.Source))
+}
 
 // digest reads a source once into target, which may be nil; then the cache may
 // answer instead.
 func (s *Sealed) digest(ctx context.Context, file PlannedFile, target *os.File, options Options) (manifest.Digest, error) {
-	before, err := s.root.Lstat(file.Source)
+	root := s.roots[file.folder]
+	before, err := root.Lstat(file.Source)
 	if err != nil {
 		return manifest.Digest{}, fmt.Errorf("look at %s: %w", file.Source, bare(err))
 	}
@@ -84,12 +111,12 @@ func (s *Sealed) digest(ctx context.Context, file PlannedFile, target *os.File, 
 		options.report(file.Size)
 		return known, nil
 	}
-	digest, err := content.Intake(ctx, s.root, file.Source, file.Size, target, options.Progress)
+	digest, err := content.Intake(ctx, root, file.Source, file.Size, target, options.Progress)
 	if err != nil {
 		return digest, err
 	}
-	if after, err := s.root.Lstat(file.Source); err == nil {
-		options.Cache.Add(filepath.Join(s.plan.folder, filepath.FromSlash(file.Source)), before, after, digest)
+	if after, err := root.Lstat(file.Source); err == nil {
+		options.Cache.Add(s.plan.onDisk(file), before, after, digest)
 	}
 	return digest, nil
 }
@@ -229,22 +256,17 @@ func openBytes(data []byte) opener {
 	return func(context.Context) (io.ReadCloser, error) { return bytesReader(data), nil }
 }
 
-// source returns where a file of the bundle comes from; "" for generated ones.
-func (s *Sealed) source(name string) string {
-	for _, f := range s.plan.Files {
-		if f.Path == name {
-			return f.Source
-		}
-	}
-	return ""
-}
-
 // open reads a file of the bundle, unverified.
 func (s *Sealed) open(file manifest.File) (io.ReadCloser, error) {
 	if data, generated := s.bytes[file.Path]; generated {
 		return bytesReader(data), nil
 	}
-	return content.OpenRegular(s.root, s.source(file.Path), file.Size)
+	for _, f := range s.plan.Files {
+		if f.Path == file.Path {
+			return content.OpenRegular(s.roots[f.folder], f.Source, file.Size)
+		}
+	}
+	return nil, fmt.Errorf("open %s: %w", file.Path, content.ErrNotFound)
 }
 
 // openChecked reads a file of the bundle and ends in an error that names it if

@@ -98,7 +98,7 @@ func upToDate(ctx context.Context, plan *Plan, folder string, options Options) (
 		if file.Source == "" {
 			continue
 		}
-		info, err := os.Lstat(filepath.Join(plan.folder, filepath.FromSlash(file.Source)))
+		info, err := os.Lstat(plan.onDisk(file))
 		if err != nil {
 			return nil, false
 		}
@@ -187,7 +187,8 @@ func (s *Sealed) ingest(ctx context.Context, target *layout.Layout, file Planned
 	if !isRaw(file) {
 		return s.digest(ctx, file, nil, options)
 	}
-	before, err := s.root.Lstat(file.Source)
+	root := s.roots[file.folder]
+	before, err := root.Lstat(file.Source)
 	if err != nil {
 		return manifest.Digest{}, fmt.Errorf("look at %s: %w", file.Source, bare(err))
 	}
@@ -202,12 +203,12 @@ func (s *Sealed) ingest(ctx context.Context, target *layout.Layout, file Planned
 	if chosen.Link {
 		take = target.Link
 	}
-	digest, err := take(ctx, s.root, file.Source, file.Size, options.Progress)
+	digest, err := take(ctx, root, file.Source, file.Size, options.Progress)
 	if err != nil {
 		return digest, fmt.Errorf("store %s: %w", file.Path, err)
 	}
-	if after, err := s.root.Lstat(file.Source); err == nil {
-		options.Cache.Add(filepath.Join(s.plan.folder, filepath.FromSlash(file.Source)), before, after, digest)
+	if after, err := root.Lstat(file.Source); err == nil {
+		options.Cache.Add(s.plan.onDisk(file), before, after, digest)
 	}
 	return digest, nil
 }

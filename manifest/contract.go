@@ -56,7 +56,7 @@ func (c Contract) Encode() ([]byte, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	return encodeLines(c)
+	return EncodeLines(c)
 }
 
 // DecodeContract reads a contract, strictly.

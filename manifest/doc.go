@@ -42,8 +42,9 @@
 //
 //   - A raw layer (media type application/vnd.cncf.model.<kind>.v1.raw) is one
 //     file as it is. Its digest is the file's sha256, the number that model hubs
-//     and package indexes publish too. Weight shards are always raw layers, and
-//     so is any file of RawThreshold bytes or more. Files are never split.
+//     and package indexes publish too. Weight shards and the runtime
+//     (runtime/serve) are always raw layers, and so is any file of RawThreshold
+//     bytes or more. Files are never split.
 //   - A tar layer (...v1.tar) holds the kind's other files, sorted by path, with
 //     headers made of path, size, mode and type alone: ustar, with a PAX record
 //     only for a path that ustar cannot hold; two zero blocks at the end.

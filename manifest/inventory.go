@@ -93,7 +93,7 @@ func (v Inventory) Encode() ([]byte, error) {
 	if err := v.check(); err != nil {
 		return nil, err
 	}
-	return encodeLines(out)
+	return EncodeLines(out)
 }
 
 // DecodeInventory reads an inventory, strictly.

@@ -53,7 +53,7 @@ func (q Quantization) Encode() ([]byte, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	return encodeLines(q)
+	return EncodeLines(q)
 }
 
 // DecodeQuantization reads a quantization manifest, strictly.

@@ -56,9 +56,9 @@ func EncodeCanonical(value any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// encodeLines is EncodeCanonical with one key or element a line and a final
+// EncodeLines is EncodeCanonical with one key or element a line and a final
 // newline, for the files that people open in an editor.
-func encodeLines(value any) ([]byte, error) {
+func EncodeLines(value any) ([]byte, error) {
 	compact, err := EncodeCanonical(value)
 	if err != nil {
 		return nil, err

@@ -59,18 +59,19 @@ func newHold() *hold {
 	return h
 }
 
-// wait returns when the script lets the request go on. One that was given up,
-// or whose client is gone, gets no answer.
-func (h *hold) wait(ctx context.Context) {
+// wait returns nil when the script lets the request go on, and an error when
+// it was given up or its client is gone.
+func (h *hold) wait(ctx context.Context) error {
 	h.arrive()
 	select {
 	case <-h.ended:
 	case <-ctx.Done():
-		panic(http.ErrAbortHandler)
+		return ctx.Err()
 	}
 	if h.abandoned.Load() {
-		panic(http.ErrAbortHandler)
+		return io.ErrUnexpectedEOF
 	}
+	return nil
 }
 
 func scriptRegistryOf(ts *testscript.TestScript) *scriptRegistry {
@@ -244,7 +245,9 @@ func (r *scriptRegistry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.handler.ServeHTTP(discardAnswer{http.Header{}}, req)
 		panic(http.ErrAbortHandler)
 	case f.mode == "hold" && f.number == 0:
-		f.hold.wait(req.Context())
+		if f.hold.wait(req.Context()) != nil {
+			panic(http.ErrAbortHandler)
+		}
 		r.handler.ServeHTTP(w, req)
 	case f.mode == "hold" && sending:
 		req.Body = io.NopCloser(&heldBody{req.Body, req.Context(), f})
@@ -276,7 +279,9 @@ type heldBody struct {
 
 func (b *heldBody) Read(p []byte) (int, error) {
 	if b.fault.hold.passed.Load() >= b.fault.number {
-		b.fault.hold.wait(b.ctx)
+		if err := b.fault.hold.wait(b.ctx); err != nil {
+			return 0, err
+		}
 	}
 	n, err := b.body.Read(p)
 	b.fault.hold.passed.Add(int64(n))
@@ -324,7 +329,9 @@ func (a *faultyAnswer) Write(p []byte) (int, error) {
 			return 0, err
 		}
 		_ = http.NewResponseController(a.ResponseWriter).Flush()
-		a.fault.hold.wait(a.req.Context())
+		if a.fault.hold.wait(a.req.Context()) != nil {
+			panic(http.ErrAbortHandler)
+		}
 		a.held = true
 		n, err := a.ResponseWriter.Write(p[at:])
 		return int(at) + n, err

@@ -80,3 +80,26 @@ func readTar(layer io.ReadSeeker) (members []tarMember, faults []Fault, err erro
 		members = append(members, tarMember{manifest.File{Path: header.Name, Mode: mode, Size: header.Size}, offset})
 	}
 }
+
+// ReadTar hands every file of a tar in the format's form to take, in order,
+// with its bytes. Anything but regular files in that form is an error.
+func ReadTar(archive io.ReadSeeker, take func(path string, data []byte)) error {
+	members, faults, err := readTar(archive)
+	if err != nil {
+		return err
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%q %s", faults[0].Path, faults[0].Detail)
+	}
+	for _, m := range members {
+		if _, err := archive.Seek(m.offset, io.SeekStart); err != nil {
+			return err
+		}
+		data, err := io.ReadAll(io.LimitReader(archive, m.file.Size))
+		if err != nil {
+			return err
+		}
+		take(m.file.Path, data)
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+// Package goruntime builds the server that is vendored into bundles, from the
+// source that slipway carries, so that whoever has the same source and the same
+// Go gets the same bytes: the environment is cleared, toolchain and flags are
+// fixed, and the result is held against runtime.lock. It is the one part of
+// building that runs another program.
+package goruntime
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"slipway/manifest"
+	"slipway/manifest/content"
+)
+
+// Tools is what a build takes from the machine: where the go command is, and
+// the variables that say where it keeps modules and its cache. None of them
+// changes a byte of the result.
+type Tools struct {
+	Go          string   // path of the go command
+	Environment []string // NAME=value; only the names in Passed are used
+	CacheDir    string   // finished builds; "" for none
+}
+
+// Passed are the variables that reach the go command. Everything else of the
+// machine's environment is left out: GOFLAGS, GOEXPERIMENT and their like would
+// change the result.
+var Passed = []string{
+	"PATH", "HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GONOPROXY",
+	"TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
+}
+
+// target is the machine that bundles run on.
+const target = "linux/amd64/v1"
+
+// flags of go build: no path, time, revision or build id enters the result.
+var flags = []string{"-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags=-s -w -buildid="}
+
+// Built is a runtime on disk.
+type Built struct {
+	Path   string // absolute
+	Locked Locked
+}
+
+// Build returns the runtime of a device, building it where the cache has none.
+func Build(ctx context.Context, source *Source, device string, tools Tools) (*Built, error) {
+	if device != "cpu" {
+		return nil, manifest.WithHint(fmt.Errorf("build the runtime: device %q is not built yet", device), `write device = "cpu" in the runtime block`)
+	}
+	toolchain, err := source.toolchain()
+	if err != nil {
+		return nil, err
+	}
+	locked := Locked{Device: device, Target: target, Go: toolchain, Flags: flags, Source: source.Digest}
+	cached := ""
+	if tools.CacheDir != "" {
+		cached = filepath.Join(tools.CacheDir, fmt.Sprintf("%s-%s-%s", device, toolchain, source.Digest.Hex()), "serve")
+		if locked.measure(cached) == nil {
+			return &Built{cached, locked}, nil
+		}
+	}
+	if cached == "" {
+		return nil, errors.New("build the runtime: there is no cache folder to build into")
+	}
+	if err := compile(ctx, source, toolchain, cached, tools); err != nil {
+		return nil, fmt.Errorf("build the runtime: %w", err)
+	}
+	if err := locked.measure(cached); err != nil {
+		return nil, fmt.Errorf("build the runtime: %w", err)
+	}
+	return &Built{cached, locked}, nil
+}
+
+// Check holds a build against the lock.
+func (b *Built) Check(lock *Lock) error {
+	want, ok := lock.Find(b.Locked.Device)
+	const remedy = "if the change is meant, run this again with --relock and commit runtime/runtime.lock"
+	switch {
+	case !ok:
+		return manifest.WithHint(fmt.Errorf("runtime.lock has no build for device %s", b.Locked.Device), remedy)
+	case want.Source != b.Locked.Source:
+		return manifest.WithHint(fmt.Errorf("runtime.lock is of source %s, this is %s", want.Source, b.Locked.Source), remedy)
+	case want.Go != b.Locked.Go || want.Target != b.Locked.Target || !slices.Equal(want.Flags, b.Locked.Flags):
+		return manifest.WithHint(fmt.Errorf("runtime.lock was made by %s for %s with %v, this is %s for %s with %v",
+			want.Go, want.Target, want.Flags, b.Locked.Go, b.Locked.Target, b.Locked.Flags), remedy)
+	case want.Runtime != b.Locked.Runtime:
+		return manifest.WithHint(fmt.Errorf("the runtime differs from runtime.lock: want %s, built %s from the same source, Go and flags", want.Runtime, b.Locked.Runtime),
+			"the Go installation may be changed or damaged; "+remedy)
+	}
+	return nil
+}
+
+// measure fills in what a file on disk is.
+func (l *Locked) measure(name string) error {
+	root, err := os.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	info, err := root.Lstat(filepath.Base(name))
+	if err != nil {
+		return err
+	}
+	l.Size = info.Size()
+	l.Runtime, err = content.Intake(context.Background(), root, filepath.Base(name), info.Size(), nil, nil)
+	return err
+}
+
+var toolchainLine = regexp.MustCompile(`(?m)^toolchain (go1\.[0-9]+(?:\.[0-9]+|rc[0-9]+))$`)
+
+// toolchain is the one that go.mod pins.
+func (s *Source) toolchain() (string, error) {
+	match := toolchainLine.FindSubmatch(s.data["go.mod"])
+	if match == nil {
+		return "", errors.New("build the runtime: go.mod pins no toolchain")
+	}
+	return string(match[1]), nil
+}
+
+// compile writes the source into a temporary folder, builds it, and gives the
+// result its name when it is complete.
+func compile(ctx context.Context, source *Source, toolchain, result string, tools Tools) error {
+	if tools.Go == "" {
+		return manifest.WithHint(errors.New("there is no go command"), "install Go, or use a release of slipway, which carries the runtime")
+	}
+	work, err := os.MkdirTemp("", "slipway-runtime-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	if err := source.write(filepath.Join(work, "source")); err != nil {
+		return err
+	}
+	out := filepath.Join(work, "serve")
+	command := exec.CommandContext(ctx, tools.Go, append(append([]string{"build"}, flags...), "-o", out, "./runtime")...)
+	command.Dir = filepath.Join(work, "source")
+	command.Env = environment(toolchain, tools.Environment)
+	var said bytes.Buffer
+	command.Stdout, command.Stderr = &said, &said
+	if err := command.Run(); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("go build: %w\n%s", err, strings.TrimSpace(said.String()))
+	}
+	data, err := os.ReadFile(out)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(result), 0o755); err != nil {
+		return err
+	}
+	return content.ReplaceFile(result, data, 0o755)
+}
+
+func environment(toolchain string, machine []string) []string {
+	fixed := []string{
+		"GOOS=linux", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOTOOLCHAIN=" + toolchain,
+		"GOENV=off", "GOWORK=off", "GOFLAGS=", "GOEXPERIMENT=", "LC_ALL=C",
+	}
+	for _, variable := range machine {
+		if name, _, _ := strings.Cut(variable, "="); slices.Contains(Passed, name) {
+			fixed = append(fixed, variable)
+		}
+	}
+	return fixed
+}
+
+func (s *Source) write(folder string) error {
+	for _, f := range s.Files {
+		name := filepath.Join(folder, filepath.FromSlash(f.Path))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, s.data[f.Path], 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
