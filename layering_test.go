@@ -18,14 +18,26 @@ import (
 // the design's set of arrows: change both together or neither.
 var layers = map[string][]string{
 	"":             {"internal/cli"}, // main.go
-	"internal/cli": {"bundle", "bundle/config", "verify/...", "vendor-wheels/...", "manifest/..."},
+	"internal/cli": {"bundle/...", "verify/...", "vendor-wheels/...", "manifest/..."},
 
-	"bundle":        {"bundle/config", "verify/profiles", "vendor-wheels", "manifest/..."},
-	"bundle/config": {"verify/profiles", "manifest"},
+	"bundle":           {"bundle/config", "verify/profiles", "vendor-wheels", "manifest/..."},
+	"bundle/config":    {"verify/profiles", "manifest"},
+	"bundle/goruntime": {"manifest", "manifest/content"},
 
-	"verify":          {"verify/profiles", "vendor-wheels", "manifest", "manifest/content", "manifest/safetensors"},
+	"verify":          {"verify/profiles", "verify/scan", "vendor-wheels", "manifest", "manifest/content", "manifest/safetensors"},
 	"verify/profiles": {"manifest"},
+	"verify/scan":     {"manifest", "manifest/content", "manifest/safetensors"},
 	"verify/compare":  {"manifest", "manifest/content", "manifest/safetensors"},
+	"verify/boot":     {"manifest"}, // runs the submission; the static gates must not
+
+	"runtime":                   {"runtime/api", "runtime/engine", "runtime/model", "runtime/weights", "runtime/tokenizer/...", "manifest"},
+	"runtime/api":               {"runtime/engine", "runtime/model", "runtime/tokenizer/..."},
+	"runtime/engine":            {"runtime/model"},
+	"runtime/engine/enginetest": {"runtime/engine", "runtime/model"},
+	"runtime/model":             {"runtime/kernels", "runtime/weights"},
+	"runtime/kernels":           {"runtime/gpu"},
+	"runtime/weights":           {"manifest", "manifest/safetensors"},
+	"runtime/tokenizer/...":     {"runtime/tokenizer", "manifest"},
 
 	"manifest":                   {},
 	"manifest/safetensors":       {},
@@ -46,9 +58,10 @@ var doors = map[string][]string{
 	"github.com/zclconf/go-cty":              {"bundle/config"},
 	"github.com/google/go-containerregistry": {"manifest/registry"},
 	"github.com/opencontainers/go-digest":    {"manifest"},
+	"github.com/ardanlabs/jinja":             {"runtime/tokenizer/template", "runtime/tokenizer"},
 	"github.com/nlpodyssey/safetensors":      {"manifest/safetensors"},
-	"golang.org/x/text":                      {"manifest"},
-	"golang.org/x/sync":                      {"bundle", "internal/generate", "manifest/content", "manifest/registry", "verify", "verify/compare"},
+	"golang.org/x/text":                      {"manifest", "runtime/tokenizer"},
+	"golang.org/x/sync":                      {"bundle", "internal/generate", "manifest/content", "manifest/registry", "verify", "verify/boot", "verify/compare", "verify/scan"},
 	"golang.org/x/sys":                       {"manifest/content", "manifest/safetensors"},
 	"github.com/spf13/cobra":                 {"internal/cli"},
 	"github.com/vbauerster/mpb/v8":           {"internal/cli"},
@@ -56,7 +69,7 @@ var doors = map[string][]string{
 
 // offline packages reach nothing and run nothing: the verifier and all that it
 // stands on.
-var offline = []string{"verify", "verify/profiles", "verify/compare", "manifest", "manifest/content", "manifest/safetensors", "manifest/layout", "bundle", "bundle/config"}
+var offline = []string{"verify", "verify/profiles", "verify/scan", "verify/compare", "manifest", "manifest/content", "manifest/safetensors", "manifest/layout", "bundle", "bundle/config"}
 
 var reaching = []string{"net", "net/http", "net/rpc", "net/smtp", "os/exec", "plugin"}
 

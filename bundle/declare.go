@@ -76,6 +76,9 @@ func withNewline(data []byte, err error) ([]byte, error) { return append(data, '
 // block names, else the profile's.
 func (p *planner) contract() (*manifest.Contract, error) {
 	label := p.wanted.Weights[0].Base.Value
+	if label == "" && len(p.wanted.Bases) == 1 {
+		label = p.wanted.Bases[0].Label
+	}
 	for _, b := range p.wanted.Bases {
 		if b.Label == label && b.Contract.Value != "" {
 			return readContract(b, p.found.Documents[b.Contract.Value])

@@ -2,7 +2,6 @@ package bundle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -24,6 +23,7 @@ const maxDocument = 64 << 20
 type Inventory struct {
 	Folder    string                         // of bundle.hcl
 	Weights   [][]manifest.File              // per weights block: the regular files of its folder
+	Folders   [][]string                     // per weights block: the folders in it, which are not entered
 	Files     [][]manifest.File              // per files block: the files it selects
 	Data      []manifest.File                // provenance.data, if given
 	Logs      []manifest.File                // what provenance.logs selects
@@ -54,12 +54,12 @@ func Inspect(ctx context.Context, wanted *config.Bundle) (*Inventory, error) {
 	}}
 	for _, w := range wanted.Weights {
 		if err := in.weights(w); err != nil {
-			return nil, fmt.Errorf("weights %q: %w", w.Label, err)
+			return nil, fmt.Errorf("%s: weights %q: %w", w.From.At, w.Label, err)
 		}
 	}
 	for _, f := range wanted.Files {
 		if err := in.files(f); err != nil {
-			return nil, fmt.Errorf("files %q: %w", f.Target, err)
+			return nil, fmt.Errorf("%s: files %q: %w", f.From.At, f.Target, err)
 		}
 	}
 	for _, b := range wanted.Bases {
@@ -84,11 +84,19 @@ type inspection struct {
 // weights lists the folder itself, not what is below it: a checkpoint is flat.
 func (in *inspection) weights(w config.Weights) error {
 	from := w.From.Value
-	files, err := in.list(from, func(string) bool { return false }, func(name string) bool { return isModelFile(path.Base(name)) })
+	var folders []string
+	enter := func(name string) bool {
+		if !strings.HasPrefix(path.Base(name), ".") {
+			folders = append(folders, name)
+		}
+		return false
+	}
+	files, err := in.list(from, enter, func(string) bool { return true })
 	if err != nil {
 		return err
 	}
 	in.Weights = append(in.Weights, files)
+	in.Folders = append(in.Folders, folders)
 	shards := 0
 	for _, file := range files {
 		switch {
@@ -177,7 +185,7 @@ func (in *inspection) list(folder string, enter, matters func(string) bool) ([]m
 	}
 	info, err := in.root.Lstat(folder)
 	if err != nil {
-		return nil, fmt.Errorf("open folder %s: %w", folder, bare(err))
+		return nil, fmt.Errorf("open folder %s: %w", folder, manifest.Cause(err))
 	}
 	if !info.IsDir() {
 		return nil, fmt.Errorf("open folder %s: it is a file", folder)
@@ -229,7 +237,7 @@ func (in *inspection) file(name string) (manifest.File, error) {
 	defer opened.Close()
 	info, err := in.root.Lstat(name)
 	if err != nil {
-		return manifest.File{}, fmt.Errorf("look at %s: %w", name, bare(err))
+		return manifest.File{}, fmt.Errorf("look at %s: %w", name, manifest.Cause(err))
 	}
 	return manifest.File{Path: name, Mode: manifest.NormalMode(uint32(info.Mode())), Size: info.Size()}, nil
 }
@@ -278,13 +286,4 @@ func relative(folder, name string) string {
 		return name
 	}
 	return strings.TrimPrefix(name, path.Clean(folder)+"/")
-}
-
-// bare strips the operation and path that an *fs.PathError repeats.
-func bare(err error) error {
-	var pathError *os.PathError
-	if errors.As(err, &pathError) {
-		return pathError.Err
-	}
-	return err
 }

@@ -17,11 +17,11 @@ import (
 func (p *Plan) CheckOutput(output string) error {
 	target, err := realPath(output)
 	if err != nil {
-		return fmt.Errorf("build into %s: %w", output, bare(err))
+		return fmt.Errorf("build into %s: %w", output, manifest.Cause(err))
 	}
 	folder, err := realPath(p.folder)
 	if err != nil {
-		return fmt.Errorf("build into %s: %w", output, bare(err))
+		return fmt.Errorf("build into %s: %w", output, manifest.Cause(err))
 	}
 	if _, above := below(target, folder); above {
 		return manifest.WithHint(fmt.Errorf("build into %s: bundle.hcl and its sources lie in it", output), "choose another folder")

@@ -1,7 +1,6 @@
 package bundle
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -70,8 +69,13 @@ type Model struct {
 
 // MakePlan decides what goes where.
 func MakePlan(wanted *config.Bundle, profile profiles.Profile, found *Inventory) (*Plan, error) {
-	p := &planner{wanted: wanted, profile: profile, found: found,
-		plan: &Plan{Name: wanted.Name.Value, Profile: profile.Name, folder: found.Folder, listed: wanted.Files}}
+	p := &planner{wanted: wanted, profile: profile, found: found, taken: map[string]bool{},
+		plan: &Plan{LeftOut: []LeftOut{}, Notes: []string{}, Name: wanted.Name.Value, Profile: profile.Name, folder: found.Folder, listed: wanted.Files}}
+	for _, list := range append(found.Files, found.Data, found.Logs) {
+		for _, file := range list {
+			p.taken[file.Path] = true
+		}
+	}
 	for _, step := range []func() error{p.checkBases, p.addWeights, p.addFiles, p.addProvenance, p.addRuntime, p.addDeclarations, p.finish} {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("plan %q: %w", wanted.Name.Value, err)
@@ -85,6 +89,7 @@ type planner struct {
 	profile profiles.Profile
 	found   *Inventory
 	plan    *Plan
+	taken   map[string]bool // sources that a files block or provenance takes
 }
 
 // checkBases holds the bases against the ones that the profile pins.
@@ -93,7 +98,7 @@ func (p *planner) checkBases() error {
 		i := slices.IndexFunc(p.wanted.Bases, func(b config.Base) bool { return b.Label == pinned.Label })
 		if i < 0 {
 			return manifest.WithHint(fmt.Errorf("profile %s needs base %q", p.profile.Name, pinned.Label),
-				fmt.Sprintf("add: base %q { repository = %q  revision = %q }", pinned.Label, pinned.Repository, pinned.Revision))
+				fmt.Sprintf("add:\nbase %q {\n  repository = %q\n  revision   = %q\n}", pinned.Label, pinned.Repository, pinned.Revision))
 		}
 		given := p.wanted.Bases[i]
 		if given.Repository.Value != pinned.Repository || given.Revision.Value != pinned.Revision {
@@ -116,6 +121,9 @@ func (p *planner) weightsFolder(w config.Weights) string {
 func (p *planner) addWeights() error {
 	for i, w := range p.wanted.Weights {
 		folder := p.weightsFolder(w)
+		for _, name := range p.found.Folders[i] {
+			p.plan.LeftOut = append(p.plan.LeftOut, LeftOut{name + "/", "a folder: only files directly in `from` are taken"})
+		}
 		for _, file := range p.found.Weights[i] {
 			base := path.Base(file.Path)
 			switch {
@@ -124,7 +132,7 @@ func (p *planner) addWeights() error {
 				p.take(file, path.Join(folder, base), "weight shard of weights \""+w.Label+"\"")
 			case isModelFile(base):
 				p.take(file, path.Join(folder, base), "the model's configuration or tokenizer")
-			default:
+			case !p.taken[file.Path]:
 				p.leaveOut(file, base)
 			}
 		}
@@ -143,8 +151,6 @@ func (p *planner) addWeights() error {
 func (p *planner) leaveOut(file manifest.File, base string) {
 	why := "not a model file; a files block can ship it"
 	switch {
-	case strings.HasPrefix(base, "."):
-		return
 	case base == "bundle.hcl":
 		why = "the description of the bundle"
 	case slices.Contains(weightLike, path.Ext(base)):
@@ -305,7 +311,9 @@ func (p *planner) finish() error {
 	if faults := manifest.CheckPaths(paths); len(faults) > 0 {
 		return errors.Join(faults...)
 	}
-	p.describeModel()
+	if err := p.describeModel(); err != nil {
+		return err
+	}
 	p.noteMissing()
 	p.plan.Layers = cutLayers(p.plan.Files)
 	if n := len(p.plan.Layers); n > manifest.MaxLayers {
@@ -316,30 +324,20 @@ func (p *planner) finish() error {
 }
 
 // describeModel fills Model from the first weights block.
-func (p *planner) describeModel() {
+func (p *planner) describeModel() error {
 	m := &p.plan.Model
 	if len(p.wanted.Bases) > 0 {
 		m.Revision = p.wanted.Bases[0].Revision.Value
 	}
-	var facts struct {
-		Architectures []string `json:"architectures"`
-		DType         string   `json:"dtype"`
-		TorchDType    string   `json:"torch_dtype"`
-		Quantization  struct {
-			Method string `json:"quant_method"`
-		} `json:"quantization_config"`
+	facts, err := readModelFacts(p.found.Documents[path.Join(path.Clean(p.wanted.Weights[0].From.Value), "config.json")])
+	if err != nil {
+		return fmt.Errorf("read config.json: %w", err)
 	}
-	configPath := path.Join(path.Clean(p.wanted.Weights[0].From.Value), "config.json")
-	// A config.json that is absent or says nothing of this leaves the fields
-	// empty; the config gate judges it.
-	_ = json.Unmarshal(p.found.Documents[configPath], &facts)
-	if len(facts.Architectures) > 0 {
-		m.Architecture = facts.Architectures[0]
-	}
+	m.Architecture = facts.architecture
 	if m.Quantization == "" {
-		m.Quantization = facts.Quantization.Method
-		if m.Quantization == "" && (facts.DType == "bfloat16" || facts.TorchDType == "bfloat16") {
-			m.Precision = "bfloat16"
+		m.Quantization = facts.quantization
+		if m.Quantization == "" {
+			m.Precision = facts.precision
 		}
 		for _, header := range p.found.Headers {
 			for _, tensor := range header.Tensors {
@@ -347,6 +345,7 @@ func (p *planner) describeModel() {
 			}
 		}
 	}
+	return nil
 }
 
 // noteMissing says which files of the profile the bundle will lack.

@@ -42,6 +42,7 @@ func TestDocumentedCommandsRecomputeTheDigests(t *testing.T) {
 		return strings.Fields(string(out))[0]
 	}
 	folder := source(t, abacusHCL)
+	write(t, filepath.Join(folder, "extra/-b"), "taken for an option?")
 	write(t, filepath.Join(folder, "extra/a name with 'quotes' and $signs"), "x")
 	plan := mustPlan(t, folder)
 	out := filepath.Join(t.TempDir(), "out")

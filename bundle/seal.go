@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -73,7 +75,7 @@ func newSealed(plan *Plan) (*Sealed, error) {
 		root, err := os.OpenRoot(folder)
 		if err != nil {
 			_ = s.Close()
-			return nil, fmt.Errorf("open folder %s: %w", folder, bare(err))
+			return nil, fmt.Errorf("open folder %s: %w", folder, manifest.Cause(err))
 		}
 		s.roots[key] = root
 	}
@@ -101,10 +103,10 @@ func (p *Plan) onDisk(file PlannedFile) string {
 // digest reads a source once into target, which may be nil; then the cache may
 // answer instead.
 func (s *Sealed) digest(ctx context.Context, file PlannedFile, target *os.File, options Options) (manifest.Digest, error) {
-	root := s.roots[file.folder]
+	root, began := s.roots[file.folder], options.Cache.Now()
 	before, err := root.Lstat(file.Source)
 	if err != nil {
-		return manifest.Digest{}, fmt.Errorf("look at %s: %w", file.Source, bare(err))
+		return manifest.Digest{}, fmt.Errorf("look at %s: %w", file.Source, manifest.Cause(err))
 	}
 	known, cached := options.Cache.Lookup(before)
 	if cached && target == nil && before.Size() == file.Size {
@@ -116,7 +118,7 @@ func (s *Sealed) digest(ctx context.Context, file PlannedFile, target *os.File, 
 		return digest, err
 	}
 	if after, err := root.Lstat(file.Source); err == nil {
-		options.Cache.Add(s.plan.onDisk(file), before, after, digest)
+		options.Cache.Add(before, after, began, digest)
 	}
 	return digest, nil
 }
@@ -139,7 +141,8 @@ func (s *Sealed) seal(ctx context.Context, options Options, take intake) error {
 	s.Files = make([]manifest.File, len(s.plan.Files), len(s.plan.Files)+1)
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(options.workers())
-	for i, file := range s.plan.Files {
+	for _, i := range s.plan.largestFirst() {
+		file := s.plan.Files[i]
 		s.Files[i] = manifest.File{Path: file.Path, Mode: file.Mode, Size: file.Size}
 		if file.Source == "" {
 			s.bytes[file.Path] = file.content
@@ -159,6 +162,16 @@ func (s *Sealed) seal(ctx context.Context, options Options, take intake) error {
 		return err
 	}
 	return s.describe(ctx)
+}
+
+// largestFirst orders the files so that all cores end at about the same time.
+func (p *Plan) largestFirst() []int {
+	order := make([]int, len(p.Files))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p.Files[b].Size, p.Files[a].Size) })
+	return order
 }
 
 func (s *Sealed) addInventory() error {
@@ -216,7 +229,7 @@ func (s *Sealed) layer(ctx context.Context, layer Layer) (manifest.Descriptor, e
 		return descriptor, nil
 	}
 	h := manifest.NewHash()
-	counted := &countingWriter{w: h}
+	counted := &countingWriter{ctx: ctx, w: h}
 	if err := content.WriteTar(counted, files, s.openChecked); err != nil {
 		return manifest.Descriptor{}, err
 	}
@@ -226,7 +239,7 @@ func (s *Sealed) layer(ctx context.Context, layer Layer) (manifest.Descriptor, e
 		go func() { writer.CloseWithError(content.WriteTar(writer, files, s.openChecked)) }()
 		return reader, nil
 	}
-	return descriptor, ctx.Err()
+	return descriptor, nil
 }
 
 func (s *Sealed) filesOf(layer Layer) []manifest.File {
@@ -241,12 +254,17 @@ func (s *Sealed) filesOf(layer Layer) []manifest.File {
 	return files
 }
 
+// countingWriter counts bytes and stops when ctx does.
 type countingWriter struct {
-	w io.Writer
-	n int64
+	ctx context.Context
+	w   io.Writer
+	n   int64
 }
 
 func (c *countingWriter) Write(p []byte) (int, error) {
+	if c.ctx.Err() != nil {
+		return 0, context.Cause(c.ctx)
+	}
 	n, err := c.w.Write(p)
 	c.n += int64(n)
 	return n, err

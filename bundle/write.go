@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"slipway/manifest"
 	"slipway/manifest/content"
@@ -18,8 +22,10 @@ func WriteFolder(ctx context.Context, plan *Plan, folder string, options Options
 	if err := plan.CheckOutput(folder); err != nil {
 		return nil, err
 	}
-	if sealed, current := upToDate(ctx, plan, folder, options); current {
-		return sealed, nil
+	if plan.looksLike(ctx, folder) {
+		if sealed, err := sealAs(ctx, plan, folder, options); sealed != nil || err != nil {
+			return sealed, err
+		}
 	}
 	stage, err := content.NewStage(folder)
 	if err != nil {
@@ -30,11 +36,12 @@ func WriteFolder(ctx context.Context, plan *Plan, folder string, options Options
 	if err != nil {
 		return nil, err
 	}
+	written := &writtenFiles{stage: stage, infos: map[string]os.FileInfo{}}
 	err = s.seal(ctx, options, func(ctx context.Context, file PlannedFile) (manifest.Digest, error) {
-		return s.copyInto(ctx, stage, file, options)
+		return s.copyInto(ctx, written, file, options)
 	})
 	if err == nil {
-		err = s.stageGenerated(stage)
+		err = s.stageGenerated(written)
 	}
 	if err == nil {
 		err = ctx.Err()
@@ -46,110 +53,146 @@ func WriteFolder(ctx context.Context, plan *Plan, folder string, options Options
 		_ = s.Close()
 		return nil, err
 	}
-	s.rememberFolder(folder, options.Cache)
+	for _, file := range s.Files {
+		options.Cache.AddWritten(filepath.Join(folder, filepath.FromSlash(file.Path)), written.infos[file.Path], file.Digest)
+	}
 	return s, nil
 }
 
-func (s *Sealed) copyInto(ctx context.Context, stage *content.Stage, file PlannedFile, options Options) (manifest.Digest, error) {
-	target, err := stage.Create(manifest.File{Path: file.Path, Mode: file.Mode})
-	if err != nil {
-		return manifest.Digest{}, err
-	}
-	digest, err := s.digest(ctx, file, target, options)
-	if closeErr := target.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return digest, fmt.Errorf("store %s: %w", file.Path, err)
-	}
-	return digest, nil
+// writtenFiles are the files of a stage, as they were after the last write.
+type writtenFiles struct {
+	stage *content.Stage
+	mu    sync.Mutex
+	infos map[string]os.FileInfo
 }
 
-func (s *Sealed) stageGenerated(stage *content.Stage) error {
+// write creates a file and lets fill write it.
+func (w *writtenFiles) write(file manifest.File, fill func(*os.File) error) error {
+	target, err := w.stage.Create(file)
+	if err != nil {
+		return err
+	}
+	var info os.FileInfo
+	if err = fill(target); err == nil {
+		info, err = target.Stat()
+	}
+	if closeErr := target.Close(); err == nil && closeErr != nil {
+		err = content.WriteFault(closeErr)
+	}
+	if err != nil {
+		return fmt.Errorf("store %s: %w", file.Path, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.infos[file.Path] = info
+	return nil
+}
+
+func (s *Sealed) copyInto(ctx context.Context, written *writtenFiles, file PlannedFile, options Options) (manifest.Digest, error) {
+	var digest manifest.Digest
+	err := written.write(manifest.File{Path: file.Path, Mode: file.Mode}, func(target *os.File) (err error) {
+		digest, err = s.digest(ctx, file, target, options)
+		return err
+	})
+	return digest, err
+}
+
+func (s *Sealed) stageGenerated(written *writtenFiles) error {
 	for _, file := range s.Files {
 		data, generated := s.bytes[file.Path]
 		if !generated {
 			continue
 		}
-		target, err := stage.Create(file)
+		err := written.write(file, func(target *os.File) error {
+			if _, err := target.Write(data); err != nil {
+				return content.WriteFault(err)
+			}
+			return nil
+		})
 		if err != nil {
 			return err
-		}
-		if _, err = target.Write(data); err != nil {
-			err = content.WriteFault(err)
-		}
-		if closeErr := target.Close(); err == nil {
-			err = closeErr
-		}
-		if err != nil {
-			return fmt.Errorf("store %s: %w", file.Path, err)
 		}
 	}
 	return nil
 }
 
-// upToDate reports whether folder holds exactly this bundle, going by the
-// cache alone: a byte that the cache does not know is not read for this.
-func upToDate(ctx context.Context, plan *Plan, folder string, options Options) (*Sealed, bool) {
-	if options.Cache == nil {
-		return nil, false
-	}
-	for _, file := range plan.Files {
-		if file.Source == "" {
-			continue
-		}
-		info, err := os.Lstat(plan.onDisk(file))
-		if err != nil {
-			return nil, false
-		}
-		if _, known := options.Cache.Lookup(info); !known {
-			return nil, false
-		}
-	}
-	s, err := Seal(ctx, plan, options)
-	if err != nil {
-		return nil, false
-	}
-	if !s.equals(ctx, folder, options.Cache) {
-		_ = s.Close()
-		return nil, false
-	}
-	return s, true
-}
-
-// equals holds a folder's listing against the sealed files by cached digests.
-func (s *Sealed) equals(ctx context.Context, folder string, cache *content.DigestCache) bool {
+// looksLike reports whether a folder's names, sizes and modes are those that
+// the plan would give it.
+func (p *Plan) looksLike(ctx context.Context, folder string) bool {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return false
 	}
 	defer root.Close()
 	files, faults, err := content.Scan(ctx, root, ".", nil)
-	if err != nil || len(faults) > 0 || len(files) != len(s.Files) {
+	if err != nil || len(faults) > 0 || len(files) != len(p.Files)+1 {
 		return false
 	}
-	for i, file := range files {
-		info, err := root.Lstat(file.Path)
-		if err != nil || info.Mode().Perm() != os.FileMode(s.Files[i].Mode) {
-			return false
-		}
-		file.Digest, _ = cache.Lookup(info)
-		if file != s.Files[i] {
+	planned := map[string]PlannedFile{}
+	for _, f := range p.Files {
+		planned[f.Path] = f
+	}
+	for _, f := range files {
+		want, ok := planned[f.Path]
+		if f.Path != manifest.InventoryPath && (!ok || want.Size != f.Size || want.Mode != f.Mode) {
 			return false
 		}
 	}
 	return true
 }
 
-// rememberFolder lets the cache know the files that were just written and
-// hashed.
-func (s *Sealed) rememberFolder(folder string, cache *content.DigestCache) {
-	for _, file := range s.Files {
-		name := filepath.Join(folder, filepath.FromSlash(file.Path))
-		if info, err := os.Lstat(name); err == nil && info.Size() == file.Size {
-			cache.Add(name, info, info, file.Digest)
-		}
+// sealAs seals the plan if a folder holds exactly its bytes; nil if it does
+// not. What the cache does not know is hashed: reading is cheaper than writing.
+func sealAs(ctx context.Context, plan *Plan, folder string, options Options) (*Sealed, error) {
+	s, err := Seal(ctx, plan, Options{Workers: options.Workers, Cache: options.Cache})
+	if err != nil {
+		return nil, err
 	}
+	same, err := s.equals(ctx, folder, options)
+	if err != nil || !same {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// equals holds a folder's files against the sealed ones.
+func (s *Sealed) equals(ctx context.Context, folder string, options Options) (bool, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return false, nil // it went away: it is written anew
+	}
+	defer root.Close()
+	var differs atomic.Bool
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(options.workers())
+	for _, file := range s.Files {
+		group.Go(func() error {
+			began := options.Cache.Now()
+			before, err := root.Lstat(file.Path)
+			if err != nil || differs.Load() {
+				differs.Store(true)
+				return nil
+			}
+			digest, known := options.Cache.Lookup(before)
+			if !known {
+				if digest, err = content.Intake(inner, root, file.Path, file.Size, nil, nil); err != nil {
+					differs.Store(true)
+					return inner.Err()
+				}
+				if after, err := root.Lstat(file.Path); err == nil {
+					options.Cache.Add(before, after, began, digest)
+				}
+			}
+			options.report(file.Size)
+			if digest != file.Digest || before.Mode().Perm() != os.FileMode(file.Mode) {
+				differs.Store(true)
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	return !differs.Load(), err
 }
 
 // LayoutOptions are the choices that a layout adds.
@@ -187,10 +230,10 @@ func (s *Sealed) ingest(ctx context.Context, target *layout.Layout, file Planned
 	if !isRaw(file) {
 		return s.digest(ctx, file, nil, options)
 	}
-	root := s.roots[file.folder]
+	root, began := s.roots[file.folder], options.Cache.Now()
 	before, err := root.Lstat(file.Source)
 	if err != nil {
-		return manifest.Digest{}, fmt.Errorf("look at %s: %w", file.Source, bare(err))
+		return manifest.Digest{}, fmt.Errorf("look at %s: %w", file.Source, manifest.Cause(err))
 	}
 	if known, cached := options.Cache.Lookup(before); cached && before.Size() == file.Size {
 		present, err := target.Has(ctx, manifest.Descriptor{Digest: known, Size: file.Size})
@@ -208,7 +251,7 @@ func (s *Sealed) ingest(ctx context.Context, target *layout.Layout, file Planned
 		return digest, fmt.Errorf("store %s: %w", file.Path, err)
 	}
 	if after, err := root.Lstat(file.Source); err == nil {
-		options.Cache.Add(s.plan.onDisk(file), before, after, digest)
+		options.Cache.Add(before, after, began, digest)
 	}
 	return digest, nil
 }

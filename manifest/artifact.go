@@ -48,9 +48,9 @@ func DecodeArtifact(data []byte) (Artifact, error) {
 	case in.SchemaVersion != 2:
 		return Artifact{}, fmt.Errorf("manifest: schemaVersion is %d, not 2", in.SchemaVersion)
 	case in.MediaType != MediaTypeManifest:
-		return Artifact{}, fmt.Errorf("manifest: media type %q is not %s", clip(in.MediaType), MediaTypeManifest)
+		return Artifact{}, fmt.Errorf("manifest: media type %q is not %s", Clip(in.MediaType), MediaTypeManifest)
 	case in.ArtifactType != ArtifactTypeModel:
-		return Artifact{}, fmt.Errorf("manifest: artifact type %q is not %s", clip(in.ArtifactType), ArtifactTypeModel)
+		return Artifact{}, fmt.Errorf("manifest: artifact type %q is not %s", Clip(in.ArtifactType), ArtifactTypeModel)
 	}
 	a := Artifact{in.Config, in.Layers, in.Annotations}
 	return a, a.check()
@@ -58,7 +58,7 @@ func DecodeArtifact(data []byte) (Artifact, error) {
 
 func (a Artifact) check() error {
 	if a.Config.MediaType != MediaTypeConfig {
-		return fmt.Errorf("manifest: config media type %q is not %s", clip(a.Config.MediaType), MediaTypeConfig)
+		return fmt.Errorf("manifest: config media type %q is not %s", Clip(a.Config.MediaType), MediaTypeConfig)
 	}
 	if len(a.Layers) == 0 || len(a.Layers) > MaxLayers {
 		return fmt.Errorf("manifest: %d layers are not between 1 and %d", len(a.Layers), MaxLayers)

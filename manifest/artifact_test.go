@@ -10,7 +10,7 @@ import (
 
 // sample is a small artifact with one layer of each encoding.
 func sample() Artifact {
-	shard := File{Path: "weights/model.safetensors", Mode: ModeFile, Size: 5, Digest: DigestBytes([]byte("shard"))}
+	shard := File{Path: "weights/a&b<c.safetensors", Mode: ModeFile, Size: 5, Digest: DigestBytes([]byte("shard"))}
 	return Artifact{
 		Config: DescribeBytes(MediaTypeConfig, []byte("{}")),
 		Layers: []Descriptor{
@@ -38,7 +38,7 @@ func TestArtifactGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	file, err := back.Layers[0].RawFile()
-	if err != nil || file.Path != "weights/model.safetensors" || file.Mode != ModeFile || file.Size != 5 {
+	if err != nil || file.Path != "weights/a&b<c.safetensors" || file.Mode != ModeFile || file.Size != 5 {
 		t.Errorf("raw file %+v, %v", file, err)
 	}
 }

@@ -79,18 +79,18 @@ func (c Contract) check() error {
 	for _, name := range c.Names() {
 		t := c.Tensors[name]
 		if !slices.Contains(roles, t.Role) {
-			return fmt.Errorf("tensor %q: role %q is not one of %v", clip(name), clip(string(t.Role)), roles)
+			return fmt.Errorf("tensor %q: role %q is not one of %v", Clip(name), Clip(string(t.Role)), roles)
 		}
 		total := int64(1)
 		for _, d := range t.Shape {
 			if d < 0 || (d > 0 && total > (1<<50)/d) {
-				return fmt.Errorf("tensor %q: shape %v is out of range", clip(name), t.Shape)
+				return fmt.Errorf("tensor %q: shape %v is out of range", Clip(name), t.Shape)
 			}
 			total *= d
 		}
 		if t.SHA256 != "" {
 			if _, err := ParseHex(t.SHA256); err != nil {
-				return fmt.Errorf("tensor %q: %w", clip(name), err)
+				return fmt.Errorf("tensor %q: %w", Clip(name), err)
 			}
 		}
 	}

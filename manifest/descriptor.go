@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
@@ -23,18 +22,13 @@ func DescribeBytes(mediaType string, data []byte) Descriptor {
 func (d Descriptor) check() error {
 	switch {
 	case d.Digest.IsZero():
-		return fmt.Errorf("descriptor of %q has no digest", clip(d.MediaType))
+		return fmt.Errorf("descriptor of %q has no digest", Clip(d.MediaType))
 	case d.MediaType == "":
 		return fmt.Errorf("descriptor %s has no media type", d.Digest)
 	case d.Size < 0:
 		return fmt.Errorf("descriptor %s has size %d", d.Digest, d.Size)
 	}
 	return nil
-}
-
-// Equal reports whether two descriptors say the same.
-func (d Descriptor) Equal(other Descriptor) bool {
-	return d.MediaType == other.MediaType && d.Digest == other.Digest && d.Size == other.Size && maps.Equal(d.Annotations, other.Annotations)
 }
 
 // fileMetadata is model-spec's org.cncf.model.file.metadata+json. Owner and
@@ -67,7 +61,7 @@ func TarLayer(kind Kind, digest Digest, size int64) Descriptor {
 }
 
 func fileAnnotations(filePath string, mode Mode, size int64) map[string]string {
-	metadata, err := json.Marshal(fileMetadata{
+	metadata, err := EncodeCanonical(fileMetadata{
 		Name: path.Base(filePath), Mode: uint32(mode), Size: size, ModTime: "1970-01-01T00:00:00Z", TypeFlag: '0',
 	})
 	if err != nil {

@@ -19,10 +19,10 @@ type Digest struct{ value digest.Digest }
 func ParseDigest(text string) (Digest, error) {
 	parsed, err := digest.Parse(text)
 	if err != nil {
-		return Digest{}, fmt.Errorf("parse digest %q: %w", clip(text), err)
+		return Digest{}, fmt.Errorf("parse digest %q: %w", Clip(text), err)
 	}
 	if parsed.Algorithm() != digest.SHA256 {
-		return Digest{}, fmt.Errorf("parse digest %q: algorithm %s is not sha256", clip(text), parsed.Algorithm())
+		return Digest{}, fmt.Errorf("parse digest %q: algorithm %s is not sha256", Clip(text), parsed.Algorithm())
 	}
 	return Digest{parsed}, nil
 }
@@ -70,12 +70,4 @@ func (d *Digest) UnmarshalText(text []byte) error {
 	}
 	*d = parsed
 	return nil
-}
-
-// clip bounds text from an input that is quoted in an error.
-func clip(text string) string {
-	if len(text) > 96 {
-		return text[:96] + "..."
-	}
-	return text
 }

@@ -20,7 +20,7 @@
 //
 // It is the same for a folder, a layout and a registry. In a folder:
 //
-//	find . -type f -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum | sha256sum
+//	find . -type f -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum -- | sha256sum
 //
 // # Artifact
 //
@@ -50,8 +50,10 @@
 //     only for a path that ustar cannot hold; two zero blocks at the end.
 //
 // Every layer is annotated with org.cncf.model.filepath (for a tar layer
-// <kind>.tar, which names no file) and org.cncf.model.file.metadata+json, whose
-// owner is 0 and whose time is 1970-01-01T00:00:00Z. Nothing is compressed, so
+// <kind>.tar, which names no file) and org.cncf.model.file.metadata+json: an
+// object with the keys name, mode, uid, gid, size, mtime and typeflag in this
+// order, encoded like the manifest, whose owner is 0 and whose time is
+// 1970-01-01T00:00:00Z. Nothing is compressed, so
 // the config's diffIds repeat the layers' digests.
 //
 // Kinds: weight (shards), weight.config (model configuration, tokenizer,

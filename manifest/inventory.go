@@ -50,7 +50,7 @@ func (m *Mode) UnmarshalText(text []byte) error {
 	case "0755":
 		*m = ModeExecutable
 	default:
-		return fmt.Errorf("mode %q is neither 0644 nor 0755", clip(string(text)))
+		return fmt.Errorf("mode %q is neither 0644 nor 0755", Clip(string(text)))
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func DecodeInventory(data []byte) (Inventory, error) {
 	for _, row := range in.Files {
 		digest, err := ParseHex(row.SHA256)
 		if err != nil {
-			return Inventory{}, fmt.Errorf("%s: %w", clip(row.Path), err)
+			return Inventory{}, fmt.Errorf("%s: %w", Clip(row.Path), err)
 		}
 		v.Files = append(v.Files, File{row.Path, row.Mode, row.Size, digest})
 	}
@@ -123,14 +123,14 @@ func (v Inventory) check() error {
 		case f.Path == InventoryPath:
 			return fmt.Errorf("%s lists itself", InventoryPath)
 		case i > 0 && f.Path <= v.Files[i-1].Path:
-			return fmt.Errorf("%q does not come after %q", clip(f.Path), clip(v.Files[i-1].Path))
+			return fmt.Errorf("%q does not come after %q", Clip(f.Path), Clip(v.Files[i-1].Path))
 		case f.Size < 0:
-			return fmt.Errorf("%q has size %d", clip(f.Path), f.Size)
+			return fmt.Errorf("%q has size %d", Clip(f.Path), f.Size)
 		case f.Digest.IsZero():
-			return fmt.Errorf("%q has no digest", clip(f.Path))
+			return fmt.Errorf("%q has no digest", Clip(f.Path))
 		}
 		if err := f.Mode.check(); err != nil {
-			return fmt.Errorf("%q: %w", clip(f.Path), err)
+			return fmt.Errorf("%q: %w", Clip(f.Path), err)
 		}
 		paths = append(paths, f.Path)
 	}

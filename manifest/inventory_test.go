@@ -26,7 +26,7 @@ func TestInventory(t *testing.T) {
 		{"escape", `"serve.sh"`, `"../serve.sh"`, "'..'"},
 		{"digest", DigestBytes(nil).Hex(), "00", "parse digest"},
 		{"negative", `"size": 2`, `"size": -2`, "size -2"},
-		{"fractional", `"size": 2`, `"size": 2.0`, "cannot unmarshal"},
+		{"fractional", `"size": 2`, `"size": 2.0`, "want a whole number"},
 		{"key case", `"sha256"`, `"SHA256"`, `must be written "sha256"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

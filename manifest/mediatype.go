@@ -61,5 +61,5 @@ func ParseLayerMediaType(mediaType string) (Kind, Encoding, error) {
 			}
 		}
 	}
-	return "", "", fmt.Errorf("layer media type %q is not one of %s{weight,weight.config,code,doc}.v1.{raw,tar}", clip(mediaType), layerPrefix)
+	return "", "", fmt.Errorf("layer media type %q is not one of %s{weight,weight.config,code,doc}.v1.{raw,tar}", Clip(mediaType), layerPrefix)
 }

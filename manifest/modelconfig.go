@@ -77,7 +77,7 @@ func DecodeModelConfig(data []byte) (ModelConfig, error) {
 
 func (c ModelConfig) check() error {
 	if c.ModelFS.Type != "layers" {
-		return fmt.Errorf("model config: modelfs.type %q is not \"layers\"", clip(c.ModelFS.Type))
+		return fmt.Errorf("model config: modelfs.type %q is not \"layers\"", Clip(c.ModelFS.Type))
 	}
 	if len(c.ModelFS.DiffIDs) == 0 {
 		return fmt.Errorf("model config: modelfs.diffIds is empty")

@@ -23,7 +23,7 @@ const (
 // or control characters.
 func CheckPath(p string) error {
 	if reason := pathFault(p); reason != "" {
-		return fmt.Errorf("path %q %s", clip(p), reason)
+		return fmt.Errorf("path %q %s", Clip(p), reason)
 	}
 	return nil
 }
@@ -77,18 +77,18 @@ func CheckPaths(paths []string) []error {
 			faults = append(faults, err)
 		}
 		if files[p] {
-			faults = append(faults, fmt.Errorf("path %q is given twice", clip(p)))
+			faults = append(faults, fmt.Errorf("path %q is given twice", Clip(p)))
 			continue
 		}
 		files[p] = true
 		if other := firstTwin(p, spelled); other != "" {
-			faults = append(faults, fmt.Errorf("path %q and %q differ only in case or Unicode form", clip(p), clip(other)))
+			faults = append(faults, fmt.Errorf("path %q and %q differ only in case or Unicode form", Clip(p), Clip(other)))
 		}
 	}
 	for _, p := range sorted {
 		for folder := path.Dir(p); folder != "." && folder != "/"; folder = path.Dir(folder) {
 			if files[folder] {
-				faults = append(faults, fmt.Errorf("path %q needs a folder where %q is a file", clip(p), clip(folder)))
+				faults = append(faults, fmt.Errorf("path %q needs a folder where %q is a file", Clip(p), Clip(folder)))
 				break
 			}
 		}

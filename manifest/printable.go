@@ -10,6 +10,7 @@ import (
 // overrides, invalid UTF-8) the way Go does in strings. Names of an untrusted
 // bundle go through it before a person sees them.
 func Printable(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	if !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return text
 	}

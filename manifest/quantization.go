@@ -71,7 +71,7 @@ func (q Quantization) check() error {
 	}
 	for _, name := range q.Names() {
 		if err := q.Tensors[name].check(); err != nil {
-			return fmt.Errorf("tensor %q: %w", clip(name), err)
+			return fmt.Errorf("tensor %q: %w", Clip(name), err)
 		}
 	}
 	return nil
@@ -110,7 +110,7 @@ func (e Quantity) check() error {
 		}
 		return StoredTensor{e.File, e.Tensor}.check()
 	default:
-		return fmt.Errorf("kind %q is not %s, %s or %s", clip(e.Kind), KindPacked2Bit, KindLiteral, KindFloat)
+		return fmt.Errorf("kind %q is not %s, %s or %s", Clip(e.Kind), KindPacked2Bit, KindLiteral, KindFloat)
 	}
 	return nil
 }

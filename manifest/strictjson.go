@@ -22,25 +22,32 @@ const maxDepth = 64
 // value. Structs need a json tag on every field that may appear; embedded
 // structs are not supported.
 func DecodeStrict(data []byte, target any) error {
+	if bytes.HasPrefix(data, []byte("\ufeff")) {
+		return errors.New("begins with a byte order mark: save it as UTF-8 without one")
+	}
 	if !utf8.Valid(data) {
-		return errors.New("not valid UTF-8")
+		return fmt.Errorf("not valid UTF-8 at %s", position(data, invalidAt(data)))
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	walker := strictWalker{decoder: decoder, data: data}
 	if err := walker.value(reflect.TypeOf(target).Elem(), "", 0); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return errors.New("ends in the middle of a value")
+			return fmt.Errorf("ends in the middle of a value, at %s", position(data, len(data)))
 		}
-		return err
+		return explainJSON(data, err)
 	}
+	end := int(decoder.InputOffset())
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("has more after the value")
+		return fmt.Errorf("has more after the value, at %s", position(data, end))
 	}
-	if err := json.Unmarshal(data, target); err != nil {
-		return err
-	}
-	return nil
+	return explainJSON(data, json.Unmarshal(data, target))
+}
+
+// DecodeLoose decodes JSON that others own: unknown and repeated keys pass, as
+// encoding/json takes them. Errors are those that DecodeStrict gives.
+func DecodeLoose(data []byte, target any) error {
+	return explainJSON(data, json.Unmarshal(data, target))
 }
 
 // EncodeCanonical writes value in the one form the format uses: keys in
@@ -78,7 +85,10 @@ type strictWalker struct {
 	data    []byte
 }
 
-var textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+var (
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()
+)
 
 func (w strictWalker) value(t reflect.Type, path string, depth int) error {
 	if depth > maxDepth {
@@ -93,10 +103,13 @@ func (w strictWalker) value(t reflect.Type, path string, depth int) error {
 	if err != nil {
 		return err
 	}
+	if got := kindOf(token); token != nil && !takes(t, token) {
+		return wrongKind(path, wantedKind(t), got)
+	}
 	switch token := token.(type) {
 	case nil:
 		if !nullable {
-			return fmt.Errorf("%s: null", at(path))
+			return fmt.Errorf("%s: null, where %s must stand", at(path), wantedKind(t))
 		}
 	case string:
 		return w.text(token, start, path)
@@ -153,7 +166,7 @@ func (w strictWalker) object(t reflect.Type, path string, depth int) error {
 			return err
 		}
 		if seen[key] {
-			return fmt.Errorf("%s: key %q given twice", at(path), clip(key))
+			return fmt.Errorf("%s: key %q given twice", at(path), Clip(key))
 		}
 		seen[key] = true
 		field, known := fields[key]
@@ -166,7 +179,7 @@ func (w strictWalker) object(t reflect.Type, path string, depth int) error {
 		default:
 			field = reflect.TypeFor[any]()
 		}
-		if err := w.value(field, strings.TrimPrefix(path+"."+clip(key), "."), depth+1); err != nil {
+		if err := w.value(field, strings.TrimPrefix(path+"."+Clip(key), "."), depth+1); err != nil {
 			return err
 		}
 	}
@@ -193,10 +206,10 @@ func declaredKeys(t reflect.Type) (fields map[string]reflect.Type, closed bool) 
 func unknownKey(path, key string, fields map[string]reflect.Type) error {
 	for name := range fields {
 		if strings.EqualFold(name, key) {
-			return fmt.Errorf("%s: key %q must be written %q", at(path), clip(key), name)
+			return fmt.Errorf("%s: key %q must be written %q", at(path), Clip(key), name)
 		}
 	}
-	return fmt.Errorf("%s: unknown key %q", at(path), clip(key))
+	return fmt.Errorf("%s: unknown key %q", at(path), Clip(key))
 }
 
 func at(path string) string {

@@ -1,10 +1,8 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -117,27 +115,18 @@ func readSource(filename string) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: it is no file", filename)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", filename, bare(err))
+		return nil, fmt.Errorf("read %s: %w", filename, manifest.Cause(err))
 	}
 	file, err := os.Open(filename)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", filename, bare(err))
+		return nil, fmt.Errorf("read %s: %w", filename, manifest.Cause(err))
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, maxSourceBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", filename, bare(err))
+		return nil, fmt.Errorf("read %s: %w", filename, manifest.Cause(err))
 	}
 	return data, nil
-}
-
-// bare strips the operation and path that an *fs.PathError repeats.
-func bare(err error) error {
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
-		return pathError.Err
-	}
-	return err
 }
 
 // ParseBundle is LoadBundle for a file that was read before. filename stands
@@ -179,12 +168,12 @@ func (b *Bundle) ProfileSource() string {
 func (b *Bundle) readHead(file *section) {
 	s := file.only("bundle", "name")
 	if s == nil {
-		file.problems.add(file.header, `write bundle "name" { profile = "..." }`, "the file has no bundle block")
+		file.missingBlock("bundle", `bundle "name" { profile = "..." }`)
 		return
 	}
 	b.Name = Argument[string]{s.label, position(s.labelRange)}
 	if s.label != "" && !namePattern.MatchString(s.label) {
-		s.problems.add(s.labelRange, "use letters, digits, '.', '_' and '-', at most 128", "bundle name %q is not usable as a tag", clip(s.label))
+		s.problems.add(s.labelRange, "use letters, digits, '.', '_' and '-', at most 128", "bundle name %q is not usable as a tag", manifest.Clip(s.label))
 	}
 	b.Profile = s.need("profile", `"practice"`)
 	if b.Profile.Value != "" {
@@ -197,14 +186,14 @@ func (b *Bundle) checkProfile(s *section) {
 	name := b.Profile.Value
 	if !strings.HasSuffix(name, profileSuffix) {
 		if _, shipped := profiles.Shipped(name); !shipped {
-			s.fault("profile", suggest(name, profiles.Names())+" (or a file that ends in .hcl)", "profile %q is not a shipped one", clip(name))
+			s.fault("profile", suggest(name, profiles.Names())+" (or a file that ends in .hcl)", "profile %q is not a shipped one", manifest.Clip(name))
 		}
 		return
 	}
 	if err := pathFault(name); err != nil {
 		s.fault("profile", pathRemedy(name), "\"profile\": %v", err)
 	} else if !b.isFile(name) {
-		s.fault("profile", "shipped profiles: "+strings.Join(profiles.Names(), ", "), "profile %q is not a file beside this one", clip(name))
+		s.fault("profile", "shipped profiles: "+strings.Join(profiles.Names(), ", "), "profile %q is not a file beside this one", manifest.Clip(name))
 	}
 }
 
@@ -237,10 +226,10 @@ func (b *Bundle) readBases(file *section) {
 // ones have been reported before.
 func checkRepository(s *section, repository, revision string) {
 	if repository != "" && !repositoryPattern.MatchString(repository) {
-		s.fault("repository", `write repository = "owner/name"`, "\"repository\" is %q", clip(repository))
+		s.fault("repository", `write repository = "owner/name"`, "\"repository\" is %q", manifest.Clip(repository))
 	}
 	if revision != "" && !revisionPattern.MatchString(revision) {
-		s.fault("revision", "write the full commit id: 40 hex digits in lower case; a branch or tag can move", "\"revision\" is %q", clip(revision))
+		s.fault("revision", "write the full commit id: 40 hex digits in lower case; a branch or tag can move", "\"revision\" is %q", manifest.Clip(revision))
 	}
 }
 
@@ -248,7 +237,7 @@ func (b *Bundle) readWeights(file *section) {
 	all := file.each("weights", "label")
 	distinct(all)
 	if len(all) == 0 {
-		file.problems.add(file.header, `write weights "language" { from = "weights" }`, "the file has no weights block")
+		file.missingBlock("weights", `weights "language" { from = "weights" }`)
 	}
 	for _, s := range all {
 		w := Weights{
@@ -278,11 +267,11 @@ func (b *Bundle) checkBaseLabel(s *section, label string) {
 	if label == "" || slices.Contains(labels, label) {
 		return
 	}
-	remedy := fmt.Sprintf("write base %q { ... }, or leave the argument out", clip(label))
+	remedy := fmt.Sprintf("write base %q { ... }, or leave the argument out", manifest.Clip(label))
 	if len(labels) > 0 {
 		remedy = suggest(label, labels)
 	}
-	s.fault("base", remedy, "no base block is labelled %q", clip(label))
+	s.fault("base", remedy, "no base block is labelled %q", manifest.Clip(label))
 }
 
 // locateManifest returns where a quantization manifest stands, relative to the
@@ -294,7 +283,7 @@ func (b *Bundle) locateManifest(s *section, from, name string) string {
 		return beside
 	}
 	if b.isFile(beside) {
-		s.fault("manifest", "remove one of them", "%q stands in %q and beside this file", clip(name), clip(from))
+		s.fault("manifest", "remove one of them", "%q stands in %q and beside this file", manifest.Clip(name), manifest.Clip(from))
 	}
 	return name
 }
@@ -360,7 +349,7 @@ func (b *Bundle) readRuntime(file *section) {
 		s.problems.add(s.header, "remove the block; a serve.sh of your own ships with a files block", "runtime \"python\": not built yet")
 	default:
 		if s.label != "" {
-			s.problems.add(s.labelRange, suggest(s.label, kinds), "runtime %q is unknown", clip(s.label))
+			s.problems.add(s.labelRange, suggest(s.label, kinds), "runtime %q is unknown", manifest.Clip(s.label))
 		}
 		return // which arguments it takes is unknown too
 	}

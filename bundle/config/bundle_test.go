@@ -145,7 +145,7 @@ func TestFilesBeside(t *testing.T) {
 		{"at the root", []string{"tasks/own.hcl", "q.json"}, "q.json", ""},
 		{"nowhere", []string{"tasks/own.hcl"}, "weights/q.json", ""},
 		{"twice", []string{"tasks/own.hcl", "q.json", "weights/q.json"}, "", `"q.json" stands in "weights" and beside this file; remove one`},
-		{"no profile", nil, "", `profile "tasks/own.hcl" is not a file beside this one; shipped profiles: practice`},
+		{"no profile", nil, "", `profile "tasks/own.hcl" is not a file beside this one; shipped profiles: drafter, practice`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -11,15 +11,6 @@ import (
 	"slipway/manifest"
 )
 
-// The base that the profile ternary-chat pins, and the dimensions by which its
-// models are known.
-const (
-	pinnedRepository = "Qwen/Qwen3.5-4B"
-	pinnedRevision   = "851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a"
-	pinnedHidden     = 2560
-	pinnedLayers     = 32
-)
-
 // Init looks at a folder of weights and returns the text of a bundle.hcl for
 // it, each line with the reason why it is there. The text loads with
 // LoadBundle from that folder. A folder without *.safetensors files is an
@@ -30,6 +21,9 @@ func Init(dir string) ([]byte, error) {
 		return nil, fmt.Errorf("inspect %s: %w", dir, err)
 	}
 	if len(found.weights) == 0 {
+		if len(found.links) > 0 {
+			return nil, manifest.WithHint(fmt.Errorf("inspect %s: %s is a symbolic link", dir, found.links[0]), "a bundle holds no links; copy what it points to, with `cp -rL` for a whole folder")
+		}
 		err := fmt.Errorf("inspect %s: no *.safetensors file in it or in the folders below it, %d deep; seen: %s", dir, maxFolderDepth, found.seen())
 		return nil, manifest.WithHint(err, "name the folder that holds the weights, or one above it")
 	}
@@ -66,7 +60,7 @@ func (f *folder) write(name string) []byte {
 	w.line("slipway = %d", version)
 	w.open(`bundle %s`, quote(name))
 	if f.isPinned() {
-		w.line(`profile = "ternary-chat" # config.json has the dimensions of %s`, pinnedRepository)
+		w.line(`profile = %s # config.json has the dimensions of %s`, quote(f.pinned.profile), f.pinned.base.Repository)
 	} else {
 		w.line(`profile = "practice" # the task whose rules apply`)
 	}

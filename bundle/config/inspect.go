@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"slipway/manifest"
+	"slipway/verify/profiles"
 )
 
 // maxFolderDepth is how far below a folder weights are looked for, and
@@ -36,7 +39,9 @@ type folder struct {
 	data, logs   bool
 	rootFiles    []string
 
-	baseModel, baseRevision string // as the quantization manifest says
+	baseModel, baseRevision string   // as the quantization manifest says
+	links                   []string // shards that are symbolic links
+	pinned                  pinned   // zero: no shipped profile pins such a model
 }
 
 // weightFolder is a folder with safetensors files directly in it.
@@ -76,6 +81,9 @@ func inspect(dir string) (*folder, error) {
 	if err := f.findWeights(tree); err != nil {
 		return nil, err
 	}
+	if err := f.findPinned(); err != nil {
+		return nil, err
+	}
 	return f, f.readQuantization(tree)
 }
 
@@ -93,8 +101,12 @@ func (f *folder) findWeights(tree fs.FS) error {
 			}
 			return nil
 		}
-		if entry.Type().IsRegular() && strings.HasSuffix(name, ".safetensors") {
+		switch {
+		case !strings.HasSuffix(name, ".safetensors"):
+		case entry.Type().IsRegular():
 			shards[path.Dir(name)]++
+		case entry.Type()&fs.ModeSymlink != 0:
+			f.links = append(f.links, name)
 		}
 		return nil
 	})
@@ -197,13 +209,60 @@ func (f *folder) base() (repository, revision, reason string) {
 	case repositoryPattern.MatchString(f.baseModel) && revisionPattern.MatchString(f.baseRevision):
 		return f.baseModel, f.baseRevision, "the starting model, as the quantization manifest names it"
 	case f.isPinned():
-		return pinnedRepository, pinnedRevision, "the starting model that the task pins; remove the block if yours is another"
+		return f.pinned.base.Repository, f.pinned.base.Revision, "the starting model that the task pins; remove the block if yours is another"
 	}
 	return "", "", ""
 }
 
-func (f *folder) isPinned() bool {
-	return slices.ContainsFunc(f.weights, func(w weightFolder) bool { return w.hidden == pinnedHidden && w.layers == pinnedLayers })
+func (f *folder) isPinned() bool { return f.pinned.profile != "" }
+
+// pinned is a shipped profile and the base of it that a model has the
+// dimensions of.
+type pinned struct {
+	profile string
+	base    profiles.Base
+}
+
+// findPinned looks for a shipped profile that pins a base of the same family,
+// width and depth as one of the folder's models.
+func (f *folder) findPinned() error {
+	for _, name := range profiles.Names() {
+		profile, _, err := LoadProfile(name)
+		if err != nil {
+			return err
+		}
+		for _, base := range profile.Bases {
+			if base.Contract != nil && slices.ContainsFunc(f.weights, func(w weightFolder) bool { return w.fits(*base.Contract) }) {
+				f.pinned = pinned{name, base}
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+var layerPattern = regexp.MustCompile(`^(?:model\.|model\.language_model\.)layers\.([0-9]+)\.`)
+
+// fits holds a config.json's family, width and depth against a contract: the
+// embedding's second dimension and the layers that its names count. Only the
+// Qwen3.5 family has linear-attention tensors.
+func (w weightFolder) fits(contract manifest.Contract) bool {
+	var hidden, layers int64
+	linear := false
+	for name, tensor := range contract.Tensors {
+		if tensor.Role == manifest.RoleEmbedding && len(tensor.Shape) == 2 {
+			hidden = tensor.Shape[1]
+		}
+		if match := layerPattern.FindStringSubmatch(name); match != nil {
+			n, err := strconv.ParseInt(match[1], 10, 64)
+			if err == nil {
+				layers = max(layers, n+1)
+			}
+			linear = linear || strings.Contains(name, ".linear_attn.")
+		}
+	}
+	family := slices.ContainsFunc(w.architectures, func(a string) bool { return strings.HasPrefix(a, "Qwen3_5") })
+	return hidden > 0 && w.hidden == hidden && w.layers == layers && family == linear
 }
 
 // seen lists the first entries of the folder.

@@ -45,7 +45,7 @@ func LoadProfile(nameOrPath string) (profiles.Profile, manifest.Digest, error) {
 	}
 	data, ok := profiles.Shipped(nameOrPath)
 	if !ok {
-		err := fmt.Errorf("profile %q is not a shipped one", clip(nameOrPath))
+		err := fmt.Errorf("profile %q is not a shipped one", manifest.Clip(nameOrPath))
 		return profiles.Profile{}, manifest.Digest{}, manifest.WithHint(err, suggest(nameOrPath, profiles.Names())+" (or a file that ends in .hcl)")
 	}
 	profile, err := ParseProfile(data, nameOrPath+profileSuffix, profiles.Files())
@@ -68,6 +68,7 @@ func ParseProfile(data []byte, filename string, folder fs.FS) (profiles.Profile,
 	readRequired(file, &p)
 	readTernary(file, &p)
 	readLoad(file, &p)
+	readQuality(file, &p, folder)
 	file.finish()
 	if err := problems.result(); err != nil {
 		return profiles.Profile{}, err
@@ -83,7 +84,7 @@ func readProfileHead(file *section, p *profiles.Profile) {
 	}
 	p.Name = s.label
 	if s.label != "" && !namePattern.MatchString(s.label) {
-		s.problems.add(s.labelRange, "use letters, digits, '.', '_' and '-'", "profile name is %q", clip(s.label))
+		s.problems.add(s.labelRange, "use letters, digits, '.', '_' and '-'", "profile name is %q", manifest.Clip(s.label))
 	}
 	p.Description = s.need("description", `"..."`).Value
 	p.MaxBytes = s.whole("max_bytes", 0, 0, math.MaxInt64).Value
@@ -105,7 +106,7 @@ func (s *section) gates(name string, allowed []string) []string {
 		case slices.Contains(seen, gate):
 			return fmt.Errorf("%q is listed twice", gate)
 		case !slices.Contains(gateNames, gate):
-			return fmt.Errorf("unknown gate %q; %s", clip(gate), suggest(gate, gateNames))
+			return fmt.Errorf("unknown gate %q; %s", manifest.Clip(gate), suggest(gate, gateNames))
 		case !slices.Contains(allowed, gate):
 			return fmt.Errorf("gate %q is not one of the profile's gates", gate)
 		}
@@ -125,15 +126,16 @@ func readProfileBases(file *section, p *profiles.Profile, folder fs.FS) {
 		}
 		checkRepository(s, base.Repository, base.Revision)
 		if contract := s.needPath("contract", `"contract.json"`).Value; contract != "" {
-			base.Contract = readContract(s, folder, contract, base)
+			base.Contract, base.Source = readContract(s, folder, contract, base)
 		}
 		s.finish()
 		p.Bases = append(p.Bases, base)
 	}
 }
 
-// readContract reads a base's contract and holds it to the base's identity.
-func readContract(s *section, folder fs.FS, name string, base profiles.Base) *manifest.Contract {
+// readContract reads a base's contract, holds it to the base's identity, and
+// returns it with its file's digest.
+func readContract(s *section, folder fs.FS, name string, base profiles.Base) (*manifest.Contract, manifest.Digest) {
 	info, err := fs.Stat(folder, name)
 	if err == nil && info.Size() > maxContractBytes {
 		err = fmt.Errorf("%d bytes are more than %d", info.Size(), maxContractBytes)
@@ -147,16 +149,16 @@ func readContract(s *section, folder fs.FS, name string, base profiles.Base) *ma
 		contract, err = manifest.DecodeContract(data)
 	}
 	if err == nil && (contract.Repository != base.Repository || contract.Revision != base.Revision) {
-		err = fmt.Errorf("it is of %s @ %s", clip(contract.Repository), clip(contract.Revision))
+		err = fmt.Errorf("it is of %s @ %s", manifest.Clip(contract.Repository), manifest.Clip(contract.Revision))
 	}
 	if err != nil {
 		if open := (*fs.PathError)(nil); errors.As(err, &open) {
 			err = open.Err // the name stands before it already
 		}
-		s.fault("contract", "", "contract %s: %v", clip(name), err)
-		return nil
+		s.fault("contract", "", "contract %s: %v", manifest.Clip(name), err)
+		return nil, manifest.Digest{}
 	}
-	return &contract
+	return &contract, manifest.DigestBytes(data)
 }
 
 func readRequired(file *section, p *profiles.Profile) {
@@ -186,7 +188,7 @@ func readTernary(file *section, p *profiles.Profile) {
 		WhenDeclared:  s.flag("when_declared", false).Value,
 		Formats: s.texts("formats", nil, false, func(kind string) error {
 			if kinds := []string{manifest.KindPacked2Bit, manifest.KindLiteral}; !slices.Contains(kinds, kind) {
-				return fmt.Errorf("unknown kind %q; %s", clip(kind), suggest(kind, kinds))
+				return fmt.Errorf("unknown kind %q; %s", manifest.Clip(kind), suggest(kind, kinds))
 			}
 			return nil
 		}).Value,
@@ -207,7 +209,7 @@ func (s *section) ratio(name string) profiles.Ratio {
 	}
 	parts := ratioPattern.FindStringSubmatch(text)
 	if parts == nil {
-		s.fault(name, fmt.Sprintf(`write %s = "95/100"`, name), "%q is %q, not a ratio of whole numbers", name, clip(text))
+		s.fault(name, fmt.Sprintf(`write %s = "95/100"`, name), "%q is %q, not a ratio of whole numbers", name, manifest.Clip(text))
 		return profiles.Ratio{}
 	}
 	// Nine digits always fit.
@@ -240,6 +242,48 @@ func readLoad(file *section, p *profiles.Profile) {
 		TotalSeconds:   s.decimal("total_seconds", 0.001, maxSeconds),
 	}
 	s.finish()
+}
+
+func readQuality(file *section, p *profiles.Profile, folder fs.FS) {
+	s := file.only("quality", "")
+	if s == nil {
+		return
+	}
+	q := &profiles.Quality{
+		Questions: s.examples("questions", folder), Accuracy: s.decimal("accuracy", 0, 1),
+		Continuations: s.examples("continuations", folder), Tau: s.decimal("tau", 0, 1<<20),
+	}
+	_, questions := s.body.Attributes["questions"]
+	_, continuations := s.body.Attributes["continuations"]
+	if questions == continuations {
+		s.problems.add(s.header, "name one file: questions = \"...\" or continuations = \"...\"", "quality has either questions or continuations")
+	}
+	p.Quality = q
+	s.finish()
+}
+
+// maxExampleBytes bounds a file of public examples.
+const maxExampleBytes = 64 << 20
+
+// examples reads the file that an argument names beside the profile; nil where
+// the argument is left out.
+func (s *section) examples(name string, folder fs.FS) []byte {
+	file := s.path(name).Value
+	if file == "" {
+		return nil
+	}
+	info, err := fs.Stat(folder, file)
+	if err == nil && info.Size() > maxExampleBytes {
+		err = fmt.Errorf("%d bytes are more than %d", info.Size(), maxExampleBytes)
+	}
+	var data []byte
+	if err == nil {
+		data, err = fs.ReadFile(folder, file)
+	}
+	if err != nil {
+		s.fault(name, "", "%s %s: %v", name, manifest.Clip(file), manifest.Cause(err))
+	}
+	return data
 }
 
 // maxSeconds keeps every duration, in nanoseconds too, far inside an int64.

@@ -63,7 +63,7 @@ func TestLoadProfilePractice(t *testing.T) {
 }
 
 func TestParseProfileTernaryChat(t *testing.T) {
-	folder := fstest.MapFS{qwenContract: {Data: contractOf(t, pinnedRepository, pinnedRevision)}}
+	folder := fstest.MapFS{qwenContract: {Data: contractOf(t, "Qwen/Qwen3.5-4B", "851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a")}}
 	p, err := ParseProfile([]byte(shippedSource(t, "ternary-chat")), "ternary-chat.hcl", folder)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestParseProfileTernaryChat(t *testing.T) {
 	if p.Load != want {
 		t.Errorf("load %+v", p.Load)
 	}
-	if len(p.Bases) != 1 || p.Bases[0].Repository != pinnedRepository || p.Bases[0].Revision != pinnedRevision || p.Bases[0].Contract == nil {
+	if len(p.Bases) != 1 || p.Bases[0].Repository != "Qwen/Qwen3.5-4B" || p.Bases[0].Revision != "851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a" || p.Bases[0].Contract == nil {
 		t.Errorf("bases %+v", p.Bases)
 	}
 	required := map[string]bool{}
@@ -95,7 +95,7 @@ func TestParseProfileTernaryChat(t *testing.T) {
 
 // Every shipped profile loads, with the contracts that ship beside it.
 func TestLoadShippedProfiles(t *testing.T) {
-	if got := profiles.Names(); !slices.Equal(got, []string{"practice", "ternary-chat"}) {
+	if got := profiles.Names(); !slices.Equal(got, []string{"drafter", "practice", "ternary-chat"}) {
 		t.Fatalf("shipped: %v", got)
 	}
 	for _, name := range profiles.Names() {
@@ -112,7 +112,7 @@ func TestLoadProfileFile(t *testing.T) {
 	dir := t.TempDir()
 	source := strings.Replace(shippedSource(t, "ternary-chat"), qwenContract, "contracts/own.json", 1)
 	writeFiles(t, dir, []string{"own.hcl"}, source)
-	writeFiles(t, dir, []string{"contracts/own.json"}, string(contractOf(t, pinnedRepository, pinnedRevision)))
+	writeFiles(t, dir, []string{"contracts/own.json"}, string(contractOf(t, "Qwen/Qwen3.5-4B", "851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a")))
 	p, digest, err := LoadProfile(filepath.Join(dir, "own.hcl"))
 	if err != nil || digest != manifest.DigestBytes([]byte(source)) || len(p.Bases[0].Contract.Tensors) != 1 {
 		t.Fatalf("%v, %s, %+v", err, digest, p.Bases)
@@ -150,6 +150,10 @@ var profileFaults = []struct{ name, old, new string }{
 	{"zero-seconds", "start_seconds   = 60", "start_seconds   = 0"},
 	{"no-limit-of-time", "  total_seconds   = 900\n", ""},
 	{"endpoint", `"/v1/chat/completions"`, `"/v1/completions"`},
+	{"quality-absent", `"abacus.questions.jsonl"`, `"absent.jsonl"`},
+	{"quality-both", "  accuracy  = 0.85", "  continuations = \"abacus.questions.jsonl\"\n  accuracy  = 0.85"},
+	{"quality-neither", "  questions = \"abacus.questions.jsonl\"\n", ""},
+	{"accuracy", "accuracy  = 0.85", "accuracy  = 85"},
 	{"contract-absent", "ternary {", "base \"language\" {\n  repository = \"a/b\"\n  revision = \"851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a\"\n  contract = \"absent.json\"\n}\nternary {"},
 	{"contract-of-another", "ternary {", "base \"language\" {\n  repository = \"a/b\"\n  revision = \"851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a\"\n  contract = \"c.json\"\n}\nternary {"},
 	{"contract-broken", "ternary {", "base \"language\" {\n  repository = \"a/b\"\n  revision = \"851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a\"\n  contract = \"broken.json\"\n}\nternary {"},
@@ -158,7 +162,8 @@ var profileFaults = []struct{ name, old, new string }{
 // Every fault is one change of the practice profile, which TestLoadProfilePractice loads.
 func TestProfileFaults(t *testing.T) {
 	source := shippedSource(t, "practice")
-	folder := fstest.MapFS{"c.json": {Data: contractOf(t, pinnedRepository, pinnedRevision)}, "broken.json": {Data: []byte("{}")}}
+	folder := fstest.MapFS{"c.json": {Data: contractOf(t, "Qwen/Qwen3.5-4B", "851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a")}, "broken.json": {Data: []byte("{}")},
+		"abacus.questions.jsonl": {Data: []byte("{}")}}
 	for _, fault := range profileFaults {
 		t.Run(fault.name, func(t *testing.T) {
 			if !strings.Contains(source, fault.old) {

@@ -68,6 +68,12 @@ func (s *section) version(name string, want int64) bool {
 	remedy := fmt.Sprintf("write %s = %d in the first line", name, want)
 	expression := s.find(name)
 	if expression == nil {
+		for written, attribute := range s.body.Attributes {
+			if misspells(written, name) {
+				s.problems.add(attribute.NameRange, fmt.Sprintf("did you mean %q?", name), "unknown argument %q in %s", written, s.kind)
+				return false
+			}
+		}
 		s.fault(name, remedy, "the file has no %q", name)
 		return false
 	}
@@ -149,6 +155,16 @@ func distinct(all []*section) {
 	}
 }
 
+// missingBlock is missing for a block of the file.
+func (s *section) missingBlock(kind, example string) {
+	for _, b := range s.body.Blocks {
+		if misspells(b.Type, kind) {
+			return
+		}
+	}
+	s.problems.add(s.header, "write "+example, "the file has no %s block", kind)
+}
+
 // finish reports what was written but never asked for.
 func (s *section) finish() {
 	for name, attribute := range s.body.Attributes {
@@ -195,7 +211,14 @@ func (s *section) fault(name, remedy, format string, args ...any) {
 	s.problems.add(s.at(name), remedy, format, args...)
 }
 
+// missing reports an argument that has to be there, unless it is there under a
+// misspelt name: finish says that better.
 func (s *section) missing(name, example string) {
+	for written := range s.body.Attributes {
+		if misspells(written, name) {
+			return
+		}
+	}
 	s.fault(name, fmt.Sprintf("write %s = %s", name, example), "%s has no %q", s.kind, name)
 }
 
@@ -236,7 +259,7 @@ func (s *section) need(name, example string) Argument[string] {
 func (s *section) choice(name, fallback string, allowed ...string) Argument[string] {
 	out := s.text(name, fallback)
 	if out.Value != "" && !slices.Contains(allowed, out.Value) {
-		s.fault(name, suggest(out.Value, allowed), "%q is %q", name, clip(out.Value))
+		s.fault(name, "expected here: "+strings.Join(allowed, ", "), "%q is %q", name, manifest.Clip(out.Value))
 	}
 	return out
 }
@@ -355,11 +378,3 @@ func isTemplate(e hclsyntax.Expression) bool {
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
-
-// clip bounds a value that is quoted in a problem.
-func clip(text string) string {
-	if len(text) > 96 {
-		return strings.ToValidUTF8(text[:96], "") + "..."
-	}
-	return text
-}

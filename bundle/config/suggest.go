@@ -53,3 +53,9 @@ func editDistance(a, b string) int {
 	}
 	return previous[len(b)]
 }
+
+// misspells reports whether written is name with a slip or two.
+func misspells(written, name string) bool {
+	d := editDistance(written, name)
+	return d > 0 && d <= max(1, min(2, len(name)/3))
+}

@@ -44,6 +44,9 @@ func (l *Lock) Encode() ([]byte, error) { return manifest.EncodeLines(l) }
 
 // Find returns the locked build of a device.
 func (l *Lock) Find(device string) (Locked, bool) {
+	if l == nil {
+		return Locked{}, false
+	}
 	i := slices.IndexFunc(l.Builds, func(b Locked) bool { return b.Device == device })
 	if i < 0 {
 		return Locked{}, false

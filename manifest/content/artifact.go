@@ -20,12 +20,12 @@ const maxConfigBytes = 4 << 20
 // layers into temporary files that Close removes; raw layers are verified as
 // they are read.
 func OpenArtifact(ctx context.Context, store Reader, name string, origin Origin, shown string) (*Tree, error) {
-	if origin == OriginReference {
-		store = resumingStore{store}
-	}
 	view, err := readView(ctx, store, name)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", shown, err)
+	}
+	if origin == OriginReference {
+		store = resumingStore{store}
 	}
 	tree := &Tree{Origin: origin, Name: shown, Artifact: view}
 	var spools []*os.File
@@ -92,7 +92,7 @@ func ReadBlob(ctx context.Context, store Reader, blob manifest.Descriptor, limit
 	if blob.Size > limit {
 		return nil, fmt.Errorf("%s: %d bytes are more than the %d that are read at once", blob.Digest, blob.Size, limit)
 	}
-	source, err := store.Open(ctx, blob, 0)
+	source, err := resumingStore{store}.Open(ctx, blob, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func spoolBlob(ctx context.Context, store Reader, blob manifest.Descriptor) (*os
 		_ = spool.Close()
 		return nil, err
 	}
-	if _, err := io.Copy(spool, NewCheckedReader(source, blob)); err != nil {
+	if _, err := CopyBlocks(ctx, spool, NewCheckedReader(source, blob), nil); err != nil {
 		_ = spool.Close()
 		return nil, err
 	}

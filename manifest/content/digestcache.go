@@ -35,7 +35,7 @@ type DigestCache struct {
 	mu      sync.Mutex
 	entries map[Stamp]manifest.Digest
 	order   []Stamp
-	pending map[string]pendingDigest // files too young to be trusted yet, by path
+	pending map[string]pendingDigest // files that were written just now, by path
 	dirty   bool
 }
 
@@ -85,27 +85,43 @@ func (c *DigestCache) Lookup(info fs.FileInfo) (manifest.Digest, bool) {
 	return digest, ok
 }
 
-// Add remembers the digest of the file at path that looked like before when
-// hashing began and like after when it ended. A file that changed meanwhile is
-// not remembered; one that changed within the last two seconds is looked at
-// again by Save.
-func (c *DigestCache) Add(path string, before, after fs.FileInfo, digest manifest.Digest) {
-	if c == nil || StampOf(before) != StampOf(after) {
+// Add remembers the digest of a file that looked like before when hashing began
+// at the time began, and like after when it ended. A file that changed
+// meanwhile, or that had been changed less than two seconds before it was
+// hashed, is not remembered.
+func (c *DigestCache) Add(before, after fs.FileInfo, began time.Time, digest manifest.Digest) {
+	if c == nil || StampOf(before) != StampOf(after) || began.Sub(StampOf(after).latest()) < settleTime {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	stamp := StampOf(after)
-	if c.age(stamp) < settleTime {
-		c.pending[path] = pendingDigest{stamp, digest}
+	c.remember(StampOf(after), digest)
+}
+
+// AddWritten remembers the digest of a file that this process has just written
+// under a name that nobody else knew, once Save finds it untouched for two
+// seconds. info is of the open file after the last write to it, and path where
+// it will be found.
+func (c *DigestCache) AddWritten(path string, info fs.FileInfo, digest manifest.Digest) {
+	if c == nil {
 		return
 	}
-	c.remember(stamp, digest)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending[path] = pendingDigest{StampOf(info), digest}
+}
+
+// Now is the cache's clock: when a hash that is to be remembered begins.
+func (c *DigestCache) Now() time.Time {
+	if c == nil {
+		return time.Time{}
+	}
+	return c.now()
 }
 
 // age is how long a file has been left alone.
 func (c *DigestCache) age(stamp Stamp) time.Duration {
-	return c.now().Sub(time.Unix(0, max(stamp.Modified, stamp.Changed)))
+	return c.now().Sub(stamp.latest())
 }
 
 // settle remembers the young files that have come of age unchanged. Where they

@@ -19,7 +19,7 @@ import (
 func OpenFolder(ctx context.Context, root string) (*Tree, error) {
 	opened, err := os.OpenRoot(root)
 	if err != nil {
-		return nil, fmt.Errorf("open folder %s: %w", root, cause(err))
+		return nil, fmt.Errorf("open folder %s: %w", root, manifest.Cause(err))
 	}
 	files, faults, err := Scan(ctx, opened, ".", nil)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *scan) list(ctx context.Context, folder string) error {
 	}
 	entries, err := fs.ReadDir(s.root.FS(), folder)
 	if err != nil {
-		s.faults = append(s.faults, Fault{Path: folder, Detail: "cannot be listed: " + cause(err).Error()})
+		s.faults = append(s.faults, Fault{Path: folder, Detail: "cannot be listed: " + manifest.Cause(err).Error()})
 		return nil
 	}
 	for _, entry := range entries {
@@ -81,7 +81,7 @@ func (s *scan) add(name string) {
 	info, err := s.root.Lstat(name)
 	switch {
 	case err != nil:
-		s.faults = append(s.faults, Fault{Path: name, Detail: "cannot be read: " + cause(err).Error()})
+		s.faults = append(s.faults, Fault{Path: name, Detail: "cannot be read: " + manifest.Cause(err).Error()})
 	case !info.Mode().IsRegular():
 		s.faults = append(s.faults, Fault{Path: name, Detail: "is " + describeMode(info.Mode()), Hint: "put the file itself there"})
 	default:
@@ -110,12 +110,12 @@ func describeMode(mode fs.FileMode) string {
 func OpenRegular(root *os.Root, name string, size int64) (io.ReadCloser, error) {
 	file, err := root.OpenFile(name, os.O_RDONLY|openNoFollow, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, cause(err))
+		return nil, fmt.Errorf("open %s: %w", name, manifest.Cause(err))
 	}
 	info, err := file.Stat()
 	if err != nil {
 		_ = file.Close()
-		return nil, fmt.Errorf("open %s: %w", name, cause(err))
+		return nil, fmt.Errorf("open %s: %w", name, manifest.Cause(err))
 	}
 	if !info.Mode().IsRegular() {
 		_ = file.Close()
@@ -143,7 +143,7 @@ func (f *steadyFile) Read(p []byte) (int, error) {
 	if errors.Is(err, io.EOF) {
 		info, statErr := f.Stat()
 		if statErr != nil {
-			return n, fmt.Errorf("read %s: %w", f.name, cause(statErr))
+			return n, fmt.Errorf("read %s: %w", f.name, manifest.Cause(statErr))
 		}
 		if StampOf(info) != f.before {
 			return n, f.changed()
@@ -151,7 +151,7 @@ func (f *steadyFile) Read(p []byte) (int, error) {
 		return n, io.EOF
 	}
 	if err != nil {
-		return n, fmt.Errorf("read %s: %w", f.name, cause(err))
+		return n, fmt.Errorf("read %s: %w", f.name, manifest.Cause(err))
 	}
 	return n, nil
 }
@@ -163,17 +163,4 @@ func (f *steadyFile) WriteTo(w io.Writer) (int64, error) {
 
 func (f *steadyFile) changed() error {
 	return manifest.WithHint(fmt.Errorf("read %s: %w", f.name, ErrChanged), "wait until whatever writes it has finished, then run this again")
-}
-
-// cause strips the operation and path that an *fs.PathError repeats.
-func cause(err error) error {
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
-		return pathError.Err
-	}
-	var linkError *os.LinkError
-	if errors.As(err, &linkError) {
-		return linkError.Err
-	}
-	return err
 }

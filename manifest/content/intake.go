@@ -45,7 +45,7 @@ func Intake(ctx context.Context, root *os.Root, name string, size int64, target 
 	}
 	if reader == io.Reader(target) { // the source itself was not read to its end
 		if _, err := steady.Seek(0, io.SeekEnd); err != nil {
-			return manifest.Digest{}, fmt.Errorf("read %s: %w", name, cause(err))
+			return manifest.Digest{}, fmt.Errorf("read %s: %w", name, manifest.Cause(err))
 		}
 		if _, err := steady.Read(make([]byte, 1)); err != io.EOF {
 			return manifest.Digest{}, steady.changed()
@@ -86,7 +86,7 @@ func CopyBlocks(ctx context.Context, w io.Writer, r io.Reader, progress func(int
 // WriteFault says what a failed write means: without the name of a temporary
 // file, and with a remedy where the disk is full.
 func WriteFault(err error) error {
-	fault := fmt.Errorf("write: %w", cause(err))
+	fault := fmt.Errorf("write: %w", manifest.Cause(err))
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return manifest.WithHint(fault, "free some space there, or choose a place on another disk")
 	}

@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"slipway/manifest"
 )
@@ -36,7 +37,7 @@ func NewStage(final string) (*Stage, error) {
 	}
 	parent, base := filepath.Split(final)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return nil, fmt.Errorf("create folder %s: %w", parent, cause(err))
+		return nil, fmt.Errorf("create folder %s: %w", parent, manifest.Cause(err))
 	}
 	RemoveAbandoned(parent, "."+base+".partial-")
 	for range lockTries {
@@ -46,11 +47,18 @@ func NewStage(final string) (*Stage, error) {
 			return stage, nil
 		}
 		stage.Abort()
-		if !errors.Is(err, fs.ErrNotExist) {
+		if !tookForAbandoned(err) {
 			break
 		}
 	}
-	return nil, fmt.Errorf("create folder beside %s: %w", final, cause(err))
+	return nil, fmt.Errorf("create folder beside %s: %w", final, manifest.Cause(err))
+}
+
+// tookForAbandoned reports whether creating a locked temporary name failed
+// because another process, which cleans up, was faster: it holds the lock for a
+// moment, or has removed the name already.
+func tookForAbandoned(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EWOULDBLOCK)
 }
 
 // lockTries is how often a temporary name is tried again that another process
@@ -69,19 +77,32 @@ func (s *Stage) open(parent, pattern string) (err error) {
 }
 
 func replaceable(final string) error {
+	for range lockTries {
+		before, errBefore := os.Lstat(final)
+		err := replaceableNow(final)
+		after, errAfter := os.Lstat(final)
+		if errBefore != nil || errAfter != nil || os.SameFile(before, after) {
+			return err
+		}
+		// Another build exchanged the folder while it was looked at.
+	}
+	return fmt.Errorf("write folder %s: others keep replacing it", final)
+}
+
+func replaceableNow(final string) error {
 	info, err := os.Lstat(final)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", final, cause(err))
+		return fmt.Errorf("look at %s: %w", final, manifest.Cause(err))
 	}
 	if !info.IsDir() {
 		return manifest.WithHint(fmt.Errorf("write folder %s: a file of that name exists", final), "choose another name")
 	}
 	entries, err := os.ReadDir(final)
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", final, cause(err))
+		return fmt.Errorf("look at %s: %w", final, manifest.Cause(err))
 	}
 	if len(entries) == 0 {
 		return nil
@@ -100,7 +121,7 @@ const maxInventoryBytes = 64 << 20
 func foreign(folder string) string {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return "it cannot be listed: " + cause(err).Error()
+		return "it cannot be listed: " + manifest.Cause(err).Error()
 	}
 	defer root.Close()
 	file, err := OpenRegular(root, manifest.InventoryPath, -1)
@@ -143,7 +164,7 @@ func foreign(folder string) string {
 // closes it. Modes do not depend on the umask.
 func (s *Stage) Create(file manifest.File) (*os.File, error) {
 	if err := s.folders(path.Dir(file.Path)); err != nil {
-		return nil, fmt.Errorf("write %s: %w", file.Path, cause(err))
+		return nil, fmt.Errorf("write %s: %w", file.Path, manifest.Cause(err))
 	}
 	out, err := s.root.OpenFile(file.Path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
@@ -152,7 +173,7 @@ func (s *Stage) Create(file manifest.File) (*os.File, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("write %s: %w", file.Path, cause(err))
+		return nil, fmt.Errorf("write %s: %w", file.Path, manifest.Cause(err))
 	}
 	return out, nil
 }
@@ -177,14 +198,14 @@ func (s *Stage) folders(folder string) error {
 func (s *Stage) Commit() error {
 	defer s.Abort()
 	if err := s.root.Chmod(".", 0o755); err != nil {
-		return fmt.Errorf("write folder %s: %w", s.final, cause(err))
+		return fmt.Errorf("write folder %s: %w", s.final, manifest.Cause(err))
 	}
 	// What stands there may have changed since NewStage looked.
 	if err := replaceable(s.final); err != nil {
 		return err
 	}
 	if err := renameOver(s.temporary, s.final); err != nil {
-		return fmt.Errorf("write folder %s: %w", s.final, cause(err))
+		return fmt.Errorf("write folder %s: %w", s.final, manifest.Cause(err))
 	}
 	return nil
 }
@@ -210,7 +231,9 @@ func (s *Stage) Abort() {
 // in one step if the system can, so that to is never missing.
 func renameOver(from, to string) error {
 	if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
-		return os.Rename(from, to)
+		if err := os.Rename(from, to); err == nil || !errors.Is(err, fs.ErrExist) {
+			return err // ErrExist: another build was faster, so exchange after all
+		}
 	}
 	if exchange(from, to) == nil {
 		return nil
@@ -262,7 +285,7 @@ func LockedTemp(folder, prefix string) (*os.File, error) {
 			return file, nil
 		}
 		_ = file.Close()
-		if !errors.Is(err, fs.ErrNotExist) {
+		if !tookForAbandoned(err) {
 			_ = os.Remove(file.Name())
 			return nil, err
 		}

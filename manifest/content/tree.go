@@ -78,6 +78,18 @@ func (t *Tree) Open(ctx context.Context, file TreeFile) (io.ReadCloser, error) {
 	return t.open(ctx, file)
 }
 
+// damaged adds what to do about bytes that are not the ones a tree claims.
+func (t *Tree) damaged(err error) error {
+	var integrity *IntegrityError
+	if !errors.As(err, &integrity) {
+		return err
+	}
+	if t.Origin == OriginReference {
+		return manifest.WithHint(err, "the registry sent other bytes than its manifest names; try again, or ask its operator")
+	}
+	return manifest.WithHint(err, "the bundle was damaged or changed since it was built; build it again, or pull it again")
+}
+
 // OnClose lets Close end something else too: the store the tree reads from.
 func (t *Tree) OnClose(end func() error) {
 	inner := t.close

@@ -18,7 +18,7 @@ import (
 // ones it claims leaves nothing behind. progress may be nil.
 func Unpack(ctx context.Context, tree *Tree, folder string, progress func(int64)) (manifest.Digest, error) {
 	if err := treeFaults(tree); err != nil {
-		return manifest.Digest{}, fmt.Errorf("unpack %s: %w", tree.Name, err)
+		return manifest.Digest{}, fmt.Errorf("%s: %w", tree.Name, err)
 	}
 	stage, err := NewStage(folder)
 	if err != nil {
@@ -32,7 +32,7 @@ func Unpack(ctx context.Context, tree *Tree, folder string, progress func(int64)
 		group.Go(func() error {
 			digest, err := unpackFile(inner, tree, file, stage, progress)
 			if err != nil {
-				return fmt.Errorf("unpack %s: %w", file.Path, err)
+				return fmt.Errorf("%s: %w", file.Path, tree.damaged(err))
 			}
 			written[i] = file.File
 			written[i].Digest = digest

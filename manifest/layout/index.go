@@ -101,7 +101,8 @@ func (l *Layout) Resolve(_ context.Context, name string) (manifest.Descriptor, e
 	case !digest.IsZero():
 		return l.untagged(digest)
 	case name != "":
-		return manifest.Descriptor{}, fmt.Errorf("%q in layout %s: %w", name, l.folder, content.ErrNotFound)
+		names, _ := l.Names()
+		return manifest.Descriptor{}, manifest.WithHint(fmt.Errorf("%q in layout %s: %w", name, l.folder, content.ErrNotFound), fmt.Sprintf("its tags: %q", names))
 	case len(distinct) == 0:
 		return manifest.Descriptor{}, fmt.Errorf("a bundle in layout %s: %w", l.folder, content.ErrNotFound)
 	case len(distinct) > 1:

@@ -47,7 +47,7 @@ func Is(folder string) bool {
 func Open(folder string) (*Layout, error) {
 	data, err := os.ReadFile(filepath.Join(folder, versionFile))
 	if err != nil {
-		return nil, fmt.Errorf("open layout %s: %w", folder, err)
+		return nil, fmt.Errorf("open layout %s: %w", folder, manifest.Cause(err))
 	}
 	var version struct {
 		Version string `json:"imageLayoutVersion"`
@@ -122,8 +122,14 @@ func isFresh(folder string) (bool, error) {
 
 // writeEmpty writes the version file last: before it the folder is no layout.
 func writeEmpty(folder string) error {
-	if err := os.MkdirAll(filepath.Join(folder, blobFolder), 0o755); err != nil {
-		return err
+	for _, made := range []string{"", "blobs", blobFolder} {
+		name := filepath.Join(folder, made)
+		if err := os.MkdirAll(name, 0o755); err != nil {
+			return err
+		}
+		if err := os.Chmod(name, 0o755); err != nil { // whatever the umask
+			return err
+		}
 	}
 	index, err := indexFile{SchemaVersion: 2, MediaType: manifest.MediaTypeIndex, Manifests: []indexEntry{}}.encode()
 	if err != nil {
@@ -161,7 +167,11 @@ func (l *Layout) Has(ctx context.Context, blob manifest.Descriptor) (bool, error
 	if digest, cached := l.cache.Lookup(info); cached {
 		return digest == blob.Digest, nil
 	}
+	began := l.cache.Now()
 	digest, err := content.Intake(ctx, l.root, blobPath(blob.Digest), blob.Size, nil, nil)
+	if errors.Is(err, content.ErrChanged) || errors.Is(err, fs.ErrNotExist) {
+		return false, nil // another process is replacing it: putting the same bytes again does no harm
+	}
 	if err != nil {
 		return false, fmt.Errorf("check blob: %w", err)
 	}
@@ -169,14 +179,17 @@ func (l *Layout) Has(ctx context.Context, blob manifest.Descriptor) (bool, error
 		return false, nil
 	}
 	l.remember(digest, info)
+	if after, err := l.root.Lstat(blobPath(blob.Digest)); err == nil {
+		l.cache.Add(info, after, began, digest)
+	}
 	return true, nil
 }
 
+// remember notes a blob that this process has hashed.
 func (l *Layout) remember(digest manifest.Digest, info fs.FileInfo) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.verified[digest] = content.StampOf(info)
-	l.mu.Unlock()
-	l.cache.Add(filepath.Join(l.folder, blobPath(digest)), info, info, digest)
 }
 
 // Open implements content.Store.
@@ -213,7 +226,7 @@ func (l *Layout) Put(ctx context.Context, blob manifest.Descriptor, source conte
 	if err != nil || present {
 		return err
 	}
-	err = l.write(func(temporary *os.File) (manifest.Digest, error) {
+	err = l.write(ctx, func(temporary *os.File) (manifest.Digest, error) {
 		reader, err := source(ctx, 0)
 		if err != nil {
 			return manifest.Digest{}, err
@@ -234,7 +247,7 @@ func (l *Layout) Put(ctx context.Context, blob manifest.Descriptor, source conte
 // nil.
 func (l *Layout) Ingest(ctx context.Context, root *os.Root, name string, size int64, progress func(int64)) (manifest.Digest, error) {
 	var digest manifest.Digest
-	err := l.write(func(temporary *os.File) (manifest.Digest, error) {
+	err := l.write(ctx, func(temporary *os.File) (manifest.Digest, error) {
 		var err error
 		digest, err = content.Intake(ctx, root, name, size, temporary, progress)
 		return digest, err
@@ -259,7 +272,7 @@ func (l *Layout) Link(ctx context.Context, root *os.Root, name string, size int6
 		return digest, nil // whatever it is, it is hashed before it counts
 	}
 	if err != nil {
-		return digest, manifest.WithHint(fmt.Errorf("link %s into %s: %w", name, l.folder, bareLink(err)), "leave --link out where the layout is on another file system")
+		return digest, manifest.WithHint(fmt.Errorf("link %s into %s: %w", name, l.folder, manifest.Cause(err)), "leave --link out where the layout is on another file system")
 	}
 	info, err := l.root.Lstat(blobPath(digest))
 	if err == nil && os.SameFile(before, info) && before.ModTime().Equal(info.ModTime()) {
@@ -268,25 +281,16 @@ func (l *Layout) Link(ctx context.Context, root *os.Root, name string, size int6
 	return digest, nil
 }
 
-// bareLink strips the operation and paths that an *os.LinkError repeats.
-func bareLink(err error) error {
-	var linkError *os.LinkError
-	if errors.As(err, &linkError) {
-		return linkError.Err
-	}
-	return err
-}
-
 // write lets fill produce a blob under a temporary name and gives it the name
 // of the digest that fill returns.
-func (l *Layout) write(fill func(*os.File) (manifest.Digest, error)) error {
+func (l *Layout) write(ctx context.Context, fill func(*os.File) (manifest.Digest, error)) error {
 	temporary, err := content.LockedTemp(l.folder, partialPrefix)
 	if err != nil {
 		return fmt.Errorf("create a blob in layout %s: %w", l.folder, err)
 	}
 	digest, err := fill(temporary)
 	if err == nil {
-		err = l.name(temporary, digest)
+		err = l.name(ctx, temporary, digest)
 	}
 	if closeErr := temporary.Close(); err == nil && closeErr != nil {
 		err = content.WriteFault(closeErr)
@@ -297,9 +301,18 @@ func (l *Layout) write(fill func(*os.File) (manifest.Digest, error)) error {
 	return err
 }
 
-// name gives a complete temporary file the name of its digest.
-func (l *Layout) name(temporary *os.File, digest manifest.Digest) error {
-	err := temporary.Chmod(0o644)
+// name gives a complete temporary file the name of its digest. A blob that is
+// there already stays: somebody may be reading it.
+func (l *Layout) name(ctx context.Context, temporary *os.File, digest manifest.Digest) error {
+	written, err := temporary.Stat()
+	if err != nil {
+		return fmt.Errorf("name blob %s: %w", digest, err)
+	}
+	if present, err := l.Has(ctx, manifest.Descriptor{Digest: digest, Size: written.Size()}); present || err != nil {
+		_ = os.Remove(temporary.Name())
+		return err
+	}
+	err = temporary.Chmod(0o644)
 	if err == nil {
 		err = os.Rename(temporary.Name(), filepath.Join(l.folder, blobPath(digest)))
 	}
@@ -311,6 +324,7 @@ func (l *Layout) name(temporary *os.File, digest manifest.Digest) error {
 		return fmt.Errorf("name blob %s: %w", digest, err)
 	}
 	l.remember(digest, info)
+	l.cache.AddWritten(filepath.Join(l.folder, blobPath(digest)), info, digest)
 	return nil
 }
 

@@ -14,6 +14,8 @@ import (
 	"regexp"
 	"strings"
 
+	"slipway/manifest"
+
 	"github.com/google/go-containerregistry/pkg/authn"
 )
 
@@ -118,7 +120,7 @@ var helperPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 // credential helpers.
 func helperCommand(ctx context.Context, helper, action string) (*exec.Cmd, error) {
 	if !helperPattern.MatchString(helper) {
-		return nil, fmt.Errorf("credential helper %q is not the name of one", clip(helper))
+		return nil, fmt.Errorf("credential helper %q is not the name of one", manifest.Clip(helper))
 	}
 	return exec.CommandContext(ctx, "docker-credential-"+helper, action), nil
 }

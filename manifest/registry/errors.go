@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,6 +126,12 @@ func explain(ctx context.Context, err error, host string) error {
 	return err
 }
 
+// isNoTLS reports whether something answered an https request in plain text.
+func isNoTLS(err error) bool {
+	_, is := errors.AsType[tls.RecordHeaderError](err)
+	return is
+}
+
 func hintFor(err error, host string) string {
 	switch {
 	case manifest.Hint(err) != "":
@@ -133,7 +140,7 @@ func hintFor(err error, host string) string {
 		return "run: slipway login " + host
 	case statusOf(err) == http.StatusRequestEntityTooLarge:
 		return "lower max_shard in the weights block: the registry, or a proxy before it, takes no blob of this size"
-	case errors.Is(err, errPlainHTTP), errors.Is(err, http.ErrSchemeMismatch):
+	case errors.Is(err, errPlainHTTP), errors.Is(err, http.ErrSchemeMismatch), isNoTLS(err):
 		return "where the registry speaks plain http on purpose: --plain-http"
 	}
 	return ""

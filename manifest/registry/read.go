@@ -62,7 +62,7 @@ func (r *Repository) Has(ctx context.Context, blob manifest.Descriptor) (bool, e
 		}
 	}
 	if err != nil {
-		return false, fmt.Errorf("look up %s: %w", named(blob), r.explain(ctx, err))
+		return false, fmt.Errorf("look up %s in %s/%s: %w", named(blob), r.ref.Host, r.ref.Repository, r.explain(ctx, err))
 	}
 	return has, nil
 }
@@ -103,7 +103,7 @@ func checkAnswer(resp *http.Response, blob manifest.Descriptor) error {
 
 func checkDigestHeader(resp *http.Response, want manifest.Digest) error {
 	if header := resp.Header.Get("Docker-Content-Digest"); header != "" && header != want.String() {
-		return permanentError{fmt.Errorf("the registry says digest %s", clip(printable(header)))}
+		return permanentError{fmt.Errorf("the registry says digest %s", manifest.Clip(printable(header)))}
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func checkContentRange(header string, blob manifest.Descriptor, offset int64) er
 	if span == fmt.Sprintf("%d-%d", offset, blob.Size-1) && (size == "*" || size == strconv.FormatInt(blob.Size, 10)) {
 		return nil
 	}
-	return permanentError{fmt.Errorf("the registry sent range %q for bytes %d to %d", clip(printable(header)), offset, blob.Size-1)}
+	return permanentError{fmt.Errorf("the registry sent range %q for bytes %d to %d", manifest.Clip(printable(header)), offset, blob.Size-1)}
 }
 
 type checkedBody struct {
@@ -208,14 +208,18 @@ func (b *rest) Read(p []byte) (int, error) {
 func (r *Repository) Resolve(ctx context.Context, name string) (manifest.Descriptor, error) {
 	var found manifest.Descriptor
 	if _, err := manifest.ParseDigest(name); err != nil && !tagPattern.MatchString(name) {
-		return found, fmt.Errorf("resolve %q: not a tag or digest", clip(name))
+		return found, fmt.Errorf("resolve %q: not a tag or digest", manifest.Clip(name))
 	}
 	err := r.retry(ctx, func(ctx context.Context) (err error) {
 		found, err = r.resolve(ctx, name)
 		return err
 	})
 	if err != nil {
-		return manifest.Descriptor{}, fmt.Errorf("resolve %s: %w", name, r.explain(ctx, err))
+		err = fmt.Errorf("look for %s in %s/%s: %w", name, r.ref.Host, r.ref.Repository, r.explain(ctx, err))
+		if statusOf(err) == http.StatusNotFound {
+			err = manifest.WithHint(err, "check name and tag; some registries answer so where a login is missing: slipway login "+r.ref.Host)
+		}
+		return manifest.Descriptor{}, err
 	}
 	return found, nil
 }

@@ -35,14 +35,14 @@ const maxRepositoryLength = 255
 func ParseReference(text string) (Reference, error) {
 	ref, err := parseReference(text)
 	if err != nil {
-		return Reference{}, fmt.Errorf("reference %q: %w", clip(text), err)
+		return Reference{}, fmt.Errorf("reference %q: %w", manifest.Clip(text), err)
 	}
 	return ref, nil
 }
 
 func parseReference(text string) (Reference, error) {
 	if scheme, _, found := strings.Cut(text, "://"); found {
-		return Reference{}, manifest.WithHint(fmt.Errorf("starts with %s://", clip(scheme)), "write HOST/REPOSITORY:TAG")
+		return Reference{}, manifest.WithHint(fmt.Errorf("starts with %s://", manifest.Clip(scheme)), "write HOST/REPOSITORY:TAG")
 	}
 	host, rest, found := strings.Cut(text, "/")
 	if !found || !looksLikeHost(host) {
@@ -62,7 +62,7 @@ func parseReference(text string) (Reference, error) {
 	case !byDigest && !byTag:
 		return Reference{}, manifest.WithHint(errors.New("names no tag or digest"), "add :TAG or @sha256:DIGEST")
 	case byTag && !tagPattern.MatchString(tag):
-		return Reference{}, fmt.Errorf("tag %q is not 1 to 128 letters, digits, '_', '.' or '-' that start with a letter, digit or '_'", clip(tag))
+		return Reference{}, fmt.Errorf("tag %q is not 1 to 128 letters, digits, '_', '.' or '-' that start with a letter, digit or '_'", manifest.Clip(tag))
 	}
 	if byDigest {
 		var err error
@@ -76,13 +76,13 @@ func parseReference(text string) (Reference, error) {
 func checkRepository(host, repository string) error {
 	switch {
 	case repository != strings.ToLower(repository):
-		return fmt.Errorf("repository %q has upper-case letters", clip(repository))
+		return fmt.Errorf("repository %q has upper-case letters", manifest.Clip(repository))
 	case len(repository) > maxRepositoryLength:
 		return fmt.Errorf("repository has %d characters, more than %d", len(repository), maxRepositoryLength)
 	case !repositoryPattern.MatchString(repository):
-		return fmt.Errorf("repository %q is not words of lower-case letters and digits joined by '.', '_', '-' or '/'", clip(repository))
+		return fmt.Errorf("repository %q is not words of lower-case letters and digits joined by '.', '_', '-' or '/'", manifest.Clip(repository))
 	case isDockerHub(host) && !strings.Contains(repository, "/"):
-		return manifest.WithHint(fmt.Errorf("repository %q has no namespace", clip(repository)), "write "+host+"/NAMESPACE/"+clip(repository))
+		return manifest.WithHint(fmt.Errorf("repository %q has no namespace", manifest.Clip(repository)), "write "+host+"/NAMESPACE/"+manifest.Clip(repository))
 	}
 	return nil
 }
@@ -100,18 +100,18 @@ func checkHost(host string) error {
 	if port != "" {
 		n, err := strconv.ParseUint(port[1:], 10, 16)
 		if err != nil || n == 0 || port != fmt.Sprintf(":%d", n) {
-			return fmt.Errorf("registry host %q: port is not a number from 1 to 65535", clip(host))
+			return fmt.Errorf("registry host %q: port is not a number from 1 to 65535", manifest.Clip(host))
 		}
 	}
 	if inner, bracketed := strings.CutPrefix(name, "["); bracketed {
 		address, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
 		if err != nil || !address.Is6() || address.Zone() != "" || !strings.HasSuffix(name, "]") {
-			return fmt.Errorf("registry host %q: not an IPv6 address in brackets", clip(host))
+			return fmt.Errorf("registry host %q: not an IPv6 address in brackets", manifest.Clip(host))
 		}
 		return nil
 	}
 	if len(name) > 253 || !hostPattern.MatchString(name) {
-		return fmt.Errorf("registry host %q is not a host name or address", clip(host))
+		return fmt.Errorf("registry host %q is not a host name or address", manifest.Clip(host))
 	}
 	return nil
 }
@@ -141,12 +141,4 @@ func (r Reference) String() string {
 		return r.Host + "/" + r.Repository + ":" + r.Tag
 	}
 	return r.Host + "/" + r.Repository + "@" + r.Digest.String()
-}
-
-// clip bounds text from outside that is quoted in an error.
-func clip(text string) string {
-	if len(text) > 96 {
-		return text[:96] + "..."
-	}
-	return text
 }

@@ -101,10 +101,10 @@ func (r *Repository) putManifest(ctx context.Context, ref name.Reference, mediaT
 // Tag lets a tag stand for a manifest that the repository holds.
 func (r *Repository) Tag(ctx context.Context, target manifest.Descriptor, tag string) error {
 	if !tagPattern.MatchString(tag) {
-		return fmt.Errorf("tag %s: %q does not follow the grammar of tags", named(target), clip(tag))
+		return fmt.Errorf("tag %s: %q does not follow the grammar of tags", named(target), manifest.Clip(tag))
 	}
 	if !isManifest(target.MediaType) {
-		return fmt.Errorf("tag %s: media type %q is not a manifest's", named(target), clip(target.MediaType))
+		return fmt.Errorf("tag %s: media type %q is not a manifest's", named(target), manifest.Clip(target.MediaType))
 	}
 	source := func(ctx context.Context, offset int64) (io.ReadCloser, error) { return r.open(ctx, target, offset) }
 	var data []byte

@@ -21,7 +21,8 @@ type Profile struct {
 	Gates        []string // the gates that apply, in no particular order
 	MayUndecided []string // gates of Gates that may stay undecided without failing `--require static`
 
-	Load Load // what a grader sends; used by dynamic gates
+	Load    Load     // what a grader sends; used by dynamic gates
+	Quality *Quality // public examples to measure a running submission with; nil: none
 }
 
 // Base pins a starting model. Contract holds its tensors' names, shapes and
@@ -31,6 +32,7 @@ type Base struct {
 	Repository string
 	Revision   string // 40 hex digits
 	Contract   *manifest.Contract
+	Source     manifest.Digest // of the contract's file
 }
 
 // Required is a file that a submission must have. Path may be a path.Match
@@ -65,6 +67,15 @@ const (
 	Needed    Presence = "required"
 	Forbidden Presence = "forbidden"
 )
+
+// Quality is how good a running submission has to be on the task's public
+// examples. One of the two is given.
+type Quality struct {
+	Questions     []byte  // JSON lines of id, question, answer
+	Accuracy      float64 // least share of questions that are answered exactly
+	Continuations []byte  // JSON lines of id, prompt, continuation: a target model's token ids
+	Tau           float64 // least mean acceptance length of drafts of Load.MaxTokens ids
+}
 
 // Load is what a grader asks of a running submission. Durations in seconds,
 // fractions allowed.

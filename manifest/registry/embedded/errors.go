@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"syscall"
 )
 
 // refusal is an answer in the form of distribution-spec v1.1, "Error codes".
@@ -21,6 +22,11 @@ func refuse(status int, code, message string) error { return refusal{status, cod
 // own; their text names files, so it stays here.
 func writeError(w http.ResponseWriter, err error) {
 	answer := refusal{http.StatusInternalServerError, "UNKNOWN", "the registry could not do it"}
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
+		if errors.Is(err, full) {
+			answer = refusal{http.StatusInsufficientStorage, "UNKNOWN", "the registry's disk: " + full.Error()}
+		}
+	}
 	errors.As(err, &answer)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(answer.status)

@@ -1,0 +1,33 @@
+package goruntime
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"slipway/manifest"
+)
+
+// maxSourceTar bounds a bundle's source.tar, in bytes.
+const maxSourceTar = 256 << 20
+
+// Rebuild builds the plain runtime from a bundle's source.tar and returns its
+// digest: what runtime/serve must be. Toolchain and modules that the machine
+// lacks are fetched by the go command, as its environment says.
+func Rebuild(ctx context.Context, sourceTar io.Reader, tools Tools) (manifest.Digest, error) {
+	source, err := ReadSourceTar(sourceTar, maxSourceTar)
+	if err != nil {
+		return manifest.Digest{}, err
+	}
+	// Nothing that the bundle influences may enter the cache that builds use.
+	if tools.CacheDir, err = os.MkdirTemp("", "slipway-rebuild-*"); err != nil {
+		return manifest.Digest{}, fmt.Errorf("rebuild the runtime: %w", err)
+	}
+	defer os.RemoveAll(tools.CacheDir)
+	built, err := Build(ctx, source, "cpu", tools)
+	if err != nil {
+		return manifest.Digest{}, err
+	}
+	return built.Locked.Runtime, nil
+}

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package boot
+
+import "os/exec"
+
+// slipway does not run here; this lets it be compiled to say so.
+
+func ownGroup(*exec.Cmd) {}
+
+func endGroup(command *exec.Cmd, _ bool) { _ = command.Process.Kill() }

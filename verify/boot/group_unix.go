@@ -1,0 +1,20 @@
+//go:build unix
+
+package boot
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// ownGroup puts a command and all that it starts into a process group.
+func ownGroup(command *exec.Cmd) { command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// endGroup signals the group: to end, or at once. A group that is gone is fine.
+func endGroup(command *exec.Cmd, atOnce bool) {
+	signal := syscall.SIGTERM
+	if atOnce {
+		signal = syscall.SIGKILL
+	}
+	_ = syscall.Kill(-command.Process.Pid, signal)
+}

@@ -1,0 +1,32 @@
+schema = 1
+
+profile "drafter" {
+  description = "A small drafting model for a fixed target: 16 tokens a draft, 32 requests at a time."
+  max_bytes   = 1000000000 # all files together
+  vision_mtp  = "may_omit"
+
+  gates = [
+    "paths", "digests", "files", "declared", "size", "safetensors", "index", "coverage",
+    "text-only", "script", "secrets", "config", "rebuild",
+    "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
+  ]
+  may_undecided = [
+    "text-only", "script", "secrets", "rebuild",
+    "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
+  ]
+}
+
+load {
+  endpoint        = "/draft"
+  concurrency     = 32
+  max_tokens      = 16    # token ids a draft
+  temperature     = 0
+  start_seconds   = 300
+  request_seconds = 60
+  total_seconds   = 10800
+}
+
+quality {
+  continuations = "abacus.continuations.jsonl" # of the target model that examples/abacus/drafter drafts for
+  tau           = 4.6
+}
