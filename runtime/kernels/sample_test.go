@@ -1,0 +1,185 @@
+package kernels
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"testing"
+)
+
+// Known answers of Random123's kat_vectors for philox4x32-10.
+func TestPhilox(t *testing.T) {
+	for _, tc := range []struct {
+		counter [4]uint32
+		key     [2]uint32
+		want    [4]uint32
+	}{
+		{[4]uint32{}, [2]uint32{}, [4]uint32{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+		{[4]uint32{^uint32(0), ^uint32(0), ^uint32(0), ^uint32(0)}, [2]uint32{^uint32(0), ^uint32(0)}, [4]uint32{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+		{[4]uint32{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, [2]uint32{0xa4093822, 0x299f31d0}, [4]uint32{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+	} {
+		if got := philox(tc.counter, tc.key); got != tc.want {
+			t.Errorf("philox(%x, %x) = %x, want %x", tc.counter, tc.key, got, tc.want)
+		}
+	}
+}
+
+// draw runs one draw over logits.
+func draw(logits []float32, d Draw) *Draw {
+	s := &scratch{float: make([]float32, len(logits)), marks: make([]int32, len(logits)), order: make([]int32, len(logits))}
+	d.sample(logits, s)
+	for _, mark := range s.marks {
+		if mark != 0 {
+			panic("marks are left")
+		}
+	}
+	return &d
+}
+
+func TestGreedyAndLogprobs(t *testing.T) {
+	logits := []float32{1, 3, -2, 3, 0.5, 2}
+	d := draw(logits, Draw{Params: Sampling{TopLogprobs: 4}})
+	norm := 0.0
+	for _, x := range logits {
+		norm += math.Exp(float64(x))
+	}
+	if d.Token != 1 || math.Abs(float64(d.Logprob)-(3-math.Log(norm))) > 1e-6 {
+		t.Errorf("token %d, log-probability %v", d.Token, d.Logprob)
+	}
+	var ids []int32
+	for _, top := range d.Top[:4] {
+		ids = append(ids, top.Token)
+		if want := float64(logits[top.Token]) - math.Log(norm); math.Abs(float64(top.Logprob)-want) > 1e-6 {
+			t.Errorf("log-probability of %d is %v, want %v", top.Token, top.Logprob, want)
+		}
+	}
+	if !slices.Equal(ids, []int32{1, 3, 5, 0}) {
+		t.Errorf("top tokens %v", ids)
+	}
+}
+
+func TestPenalties(t *testing.T) {
+	logits := []float32{4, 3.9, -1, -1.05}
+	sequence := []int32{0, 2, 0, 3, 0}
+	for _, tc := range []struct {
+		name      string
+		params    Sampling
+		generated int
+		want      int32
+	}{
+		{"none", Sampling{}, 0, 0},
+		{"repetition", Sampling{RepetitionPenalty: 1.1}, 5, 1},
+		{"repetition of one", Sampling{RepetitionPenalty: 1}, 5, 0},
+		{"presence of the prompt", Sampling{PresencePenalty: 1}, 5, 0},
+		{"presence", Sampling{PresencePenalty: 0.2}, 4, 1},
+		{"frequency once", Sampling{FrequencyPenalty: 0.04}, 4, 0},
+		{"frequency three times", Sampling{FrequencyPenalty: 0.04}, 0, 1},
+	} {
+		d := draw(logits, Draw{Sequence: sequence, Generated: tc.generated, Params: tc.params})
+		if d.Token != tc.want {
+			t.Errorf("%s: token %d, want %d", tc.name, d.Token, tc.want)
+		}
+	}
+	// A negative logit is multiplied.
+	if d := draw([]float32{-1, -1.05}, Draw{Sequence: []int32{0}, Params: Sampling{RepetitionPenalty: 1.1}}); d.Token != 1 {
+		t.Errorf("repetition of a negative logit: token %d", d.Token)
+	}
+}
+
+// expected returns the distribution that the parameters describe, by sorting.
+func expected(logits []float32, p Sampling) []float64 {
+	order := make([]int, len(logits))
+	for i := range order {
+		order[i] = i
+	}
+	sort.SliceStable(order, func(i, j int) bool { return logits[order[i]] > logits[order[j]] })
+	weight := make([]float64, len(logits))
+	for i, x := range logits {
+		weight[i] = math.Exp(float64(x) / float64(p.Temperature))
+	}
+	if p.TopK > 0 {
+		order = order[:min(p.TopK, len(order))]
+	}
+	total, sum := 0.0, 0.0
+	for _, id := range order {
+		total += weight[id]
+	}
+	if p.TopP > 0 && p.TopP < 1 {
+		for i, id := range order {
+			if sum += weight[id]; sum >= float64(p.TopP)*total {
+				order = order[:i+1]
+				break
+			}
+		}
+	}
+	distribution := make([]float64, len(logits))
+	total = 0
+	for _, id := range order {
+		if weight[id] >= float64(p.MinP)*weight[order[0]] {
+			distribution[id] = weight[id]
+			total += weight[id]
+		}
+	}
+	for i := range distribution {
+		distribution[i] /= total
+	}
+	return distribution
+}
+
+func TestSamplingDistribution(t *testing.T) {
+	random := newRandom(41)
+	logits := fill(random, make([]float32, 37))
+	logits[5], logits[9] = logits[3], logits[3] // ties
+	for _, p := range []Sampling{
+		{Temperature: 1}, {Temperature: 0.5}, {Temperature: 3},
+		{Temperature: 1, TopK: 1}, {Temperature: 1, TopK: 7}, {Temperature: 2, TopK: 100},
+		{Temperature: 1, TopP: 0.5}, {Temperature: 1, TopP: 1}, {Temperature: 1, TopP: 1e-9}, {Temperature: 2, TopK: 9, TopP: 0.7},
+		{Temperature: 1, MinP: 0.2}, {Temperature: 2, TopK: 20, TopP: 0.9, MinP: 0.1},
+	} {
+		const draws = 20000
+		counts := make([]float64, len(logits))
+		for i := range draws {
+			p.Seed = uint64(i / 100)
+			d := draw(logits, Draw{Sequence: make([]int32, i%100), Params: p})
+			counts[d.Token]++
+		}
+		want := expected(logits, p)
+		square, cells := 0.0, 0
+		for i, n := range counts {
+			if want[i] == 0 {
+				if n > 0 {
+					t.Errorf("%+v: token %d was drawn and is cut", p, i)
+				}
+				continue
+			}
+			e := want[i] * draws
+			square += (n - e) * (n - e) / e
+			cells++
+		}
+		// Mean cells-1, deviation sqrt(2(cells-1)).
+		if freedom := float64(cells - 1); square > freedom+5*math.Sqrt(2*freedom)+1e-9 {
+			t.Errorf("%+v: chi-square %.1f with %d cells", p, square, cells)
+		}
+	}
+}
+
+// A draw depends on seed and position alone.
+func TestSamplingRepeats(t *testing.T) {
+	logits := fill(newRandom(42), make([]float32, 500))
+	p := Sampling{Temperature: 1, Seed: 1 << 40}
+	tokens := map[int32]bool{}
+	for position := range 50 {
+		first := draw(logits, Draw{Sequence: make([]int32, position), Params: p}).Token
+		if again := draw(logits, Draw{Row: 3, Generated: 1, Sequence: make([]int32, position), Params: p}).Token; again != first {
+			t.Fatalf("position %d: tokens %d and %d", position, first, again)
+		}
+		tokens[first] = true
+	}
+	if len(tokens) < 25 {
+		t.Errorf("%d different tokens in 50 draws", len(tokens))
+	}
+	p.Seed = 0
+	if draw(logits, Draw{Params: p}).Token == draw(logits, Draw{Params: Sampling{Temperature: 1, Seed: 1 << 40}}).Token {
+		t.Error("the seed's upper half changes nothing")
+	}
+}
