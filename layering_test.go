@@ -73,9 +73,9 @@ var offline = []string{"verify", "verify/profiles", "verify/scan", "verify/compa
 
 var reaching = []string{"net", "net/http", "net/rpc", "net/smtp", "os/exec", "plugin"}
 
-// source is one package's imports, tests left out, and whether it says what it
+// goPackage is one package's imports, tests left out, and whether it says what it
 // is for.
-type source struct {
+type goPackage struct {
 	imports   map[string]bool
 	commented bool
 }
@@ -149,8 +149,8 @@ func matches(allowed []string, imported string) bool {
 
 // parsePackages reads every Go file that is no test. It runs in this process,
 // so that the test cache knows which files the verdict rests on.
-func parsePackages(t *testing.T) map[string]*source {
-	packages := map[string]*source{}
+func parsePackages(t *testing.T) map[string]*goPackage {
+	packages := map[string]*goPackage{}
 	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -181,10 +181,10 @@ func parsePackages(t *testing.T) map[string]*source {
 	return packages
 }
 
-func add(packages map[string]*source, name string, file *ast.File) {
+func add(packages map[string]*goPackage, name string, file *ast.File) {
 	pkg := packages[name]
 	if pkg == nil {
-		pkg = &source{imports: map[string]bool{}}
+		pkg = &goPackage{imports: map[string]bool{}}
 		packages[name] = pkg
 	}
 	if file.Doc != nil {

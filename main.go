@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -27,16 +28,18 @@ func run() int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGXFSZ) // a reader that went away and a size limit are write errors, so that temporary files are removed
 	go func() {
 		<-signals
-		signal.Stop(signals) // a second Ctrl-C ends the program at once
+		signal.Reset() // a second Ctrl-C ends the program at once
 		cancel(errors.New("interrupted"))
 	}()
 	return cli.Run(ctx, cli.Environment{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		CacheDir: cacheDir(), DockerConfig: dockerConfig(), TempDir: os.TempDir(),
-		Proxy: http.ProxyFromEnvironment, Version: version(), Terminal: isTerminal(os.Stderr),
+		Proxy: http.ProxyFromEnvironment, Version: version(), Path: os.Getenv("PATH"),
+		Source: source, GoCommand: goCommand(), Variables: os.Environ(), Terminal: isTerminal(os.Stderr),
 		Colour: isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
 	})
 }
@@ -51,6 +54,15 @@ func cacheDir() string {
 		return ""
 	}
 	return filepath.Join(dir, "slipway")
+}
+
+// goCommand is where the go command is, "" if nowhere.
+func goCommand() string {
+	path, err := exec.LookPath("go")
+	if err != nil {
+		return ""
+	}
+	return path
 }
 
 // dockerConfig is the folder of docker's config.json.

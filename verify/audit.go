@@ -158,12 +158,19 @@ func (c *counter) entry(name string, e manifest.Quantity) {
 		}
 	default:
 		c.Ternary += elements
-		scales := c.stored[*e.Scales]
-		c.Scales += scales.Elements() * c.scaleWeight(scales.DType)
+		c.Scales += c.elements(*e.Scales) * c.scaleWeight(c.stored[*e.Scales].DType)
 	}
 	if c.failed[name] && e.Scales != nil {
-		c.Floats += c.stored[*e.Scales].Elements() // what is no ternary tensor has no scales
+		c.Floats += c.elements(*e.Scales) // what is no ternary tensor has no scales
 	}
+}
+
+// elements counts those of a stored tensor, none where it is not there.
+func (c *counter) elements(key manifest.StoredTensor) int64 {
+	if tensor, there := c.stored[key]; there {
+		return tensor.Elements()
+	}
+	return 0
 }
 
 // floatWeight is 2 for F32 where the base has 16 bits, under strict rules.

@@ -1,8 +1,9 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -10,12 +11,13 @@ import (
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
 	"slipway/verify/profiles"
+	"slipway/verify/scan"
 )
 
 // evidence is all that a gate may look at.
 type evidence struct {
 	tree     *content.Tree // its listing; no gate opens a file
-	facts    map[string]*fileFacts
+	facts    map[string]*scan.File
 	sub      *submission
 	options  Options
 	contract *manifest.Contract // trusted, or nil
@@ -48,24 +50,33 @@ func (o *outcome) note(format string, args ...any) {
 	o.notes = append(o.notes, fmt.Sprintf(format, args...))
 }
 
-func newEvidence(tree *content.Tree, facts map[string]*fileFacts, sub *submission, options Options, contract *manifest.Contract) *evidence {
+func newEvidence(tree *content.Tree, facts map[string]*scan.File, sub *submission, options Options, contract *manifest.Contract) *evidence {
 	e := &evidence{tree: tree, facts: facts, sub: sub, options: options, contract: contract,
 		stored: map[manifest.StoredTensor]safetensors.Tensor{}}
+	var names []string // of the model that the contract is held against
 	for _, shard := range sub.shards {
 		f := facts[shard]
 		switch {
-		case f.err != nil:
+		case f.Err != nil:
 			e.blocked = fmt.Sprintf("%s could not be read: see gate digests", shard)
-		case f.header == nil:
+		case f.Header == nil:
 			e.blocked = fmt.Sprintf("%s has no valid header: see gate safetensors", shard)
 		default:
-			for _, t := range f.header.Tensors {
+			for _, t := range f.Header.Tensors {
 				e.stored[manifest.StoredTensor{File: shard, Tensor: t.Name}] = t
 			}
 		}
 	}
-	e.base = underPrefix(contract, slices.Collect(maps.Keys(e.logicalShapes())))
-	if e.blocked == "" && sub.quantization != nil {
+	for i := range sub.models {
+		for name := range e.logical(&sub.models[i]) {
+			names = append(names, name)
+		}
+		if sub.models[i].quantized {
+			break // the contract is that of this one
+		}
+	}
+	e.base = underPrefix(contract, names)
+	if e.blocked == "" && sub.quantization != nil && len(sub.models) > 0 {
 		e.audit = e.runAudit()
 	}
 	return e
@@ -82,19 +93,19 @@ func (e *evidence) setDigest() (digest manifest.Digest, ok bool) {
 	files := make([]manifest.File, 0, len(e.tree.Files))
 	for _, f := range e.tree.Files {
 		facts := e.facts[f.Path]
-		if facts.err != nil {
+		if facts.Err != nil {
 			return manifest.Digest{}, false
 		}
 		file := f.File
-		file.Digest = facts.digest
+		file.Digest = facts.Digest
 		files = append(files, file)
 	}
 	return manifest.SetDigest(files), true
 }
 
 // stats returns what the pass over a stored tensor left.
-func (e *evidence) stats(t manifest.StoredTensor) *tensorFacts {
-	return e.facts[t.File].tensors[t.Tensor]
+func (e *evidence) stats(t manifest.StoredTensor) *scan.Tensor {
+	return e.facts[t.File].Tensors[t.Tensor]
 }
 
 // rules returns the profile's ternary rule, or one without bounds.
@@ -128,8 +139,9 @@ func textPrefix(names []string) string {
 	return shortPrefix
 }
 
-// underPrefix returns the contract with the text model's names under the
-// prefix that the submission's have: the same tensors by their other names.
+// underPrefix returns the contract with the text model's names under the short
+// prefix where the submission's have that: a text-only file of a multimodal
+// base holds the same tensors by their other names.
 func underPrefix(contract *manifest.Contract, names []string) *manifest.Contract {
 	if contract == nil || textPrefix(contract.Names()) != longPrefix || textPrefix(names) != shortPrefix {
 		return contract
@@ -145,26 +157,63 @@ func underPrefix(contract *manifest.Contract, names []string) *manifest.Contract
 	return &renamed
 }
 
-// logicalShapes returns the names and shapes of the model's tensors: those of
-// the quantization manifest, else those stored.
-func (e *evidence) logicalShapes() map[string][]int64 {
-	shapes := map[string][]int64{}
-	if q := e.sub.quantization; q != nil {
-		for name, entry := range q.Tensors {
-			shapes[name] = entry.Shape
-		}
-		return shapes
-	}
-	for key, tensor := range e.stored {
-		shapes[key.Tensor] = tensor.Shape
-	}
-	return shapes
+// logical is a tensor of the model as the submission presents it.
+type logical struct {
+	shape []int64
+	kind  string                // of its entry; "" in a plain checkpoint
+	at    manifest.StoredTensor // of its codes, if packed
 }
 
-// clip bounds text of the submission that a finding quotes.
-func clip(text string) string {
-	if len(text) > 160 {
-		return text[:160] + "..."
+// logical returns the tensors of a model by name: those of the quantization
+// manifest where it describes the model, else those stored. Of a name that is
+// stored twice, the first file counts.
+func (e *evidence) logical(m *model) map[string]logical {
+	tensors := map[string]logical{}
+	if m.quantized {
+		if e.sub.quantization == nil {
+			return tensors
+		}
+		for name, entry := range e.sub.quantization.Tensors {
+			at := manifest.StoredTensor{File: entry.File, Tensor: entry.Tensor}
+			if entry.Codes != nil {
+				at = *entry.Codes
+			}
+			tensors[name] = logical{entry.Shape, entry.Kind, at}
+		}
+		return tensors
 	}
-	return text
+	for _, key := range e.storedOf(m) {
+		if _, twice := tensors[key.Tensor]; !twice {
+			tensors[key.Tensor] = logical{e.stored[key].Shape, "", key}
+		}
+	}
+	return tensors
+}
+
+// storedOf lists the stored tensors of a model's folders, by file and name.
+func (e *evidence) storedOf(m *model) []manifest.StoredTensor {
+	var keys []manifest.StoredTensor
+	for key := range e.stored {
+		if slices.Contains(m.folders, path.Dir(key.File)) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b manifest.StoredTensor) int {
+		return cmp.Or(strings.Compare(a.File, b.File), compareNatural(a.Tensor, b.Tensor))
+	})
+	return keys
+}
+
+// judgedByConfig reports whether gate coverage holds a model against what its
+// own config.json implies: where no contract says better.
+func (e *evidence) judgedByConfig(m *model) bool {
+	return slices.Contains(e.options.Profile.Gates, "coverage") && !e.isSecond(m) &&
+		(e.base == nil || e.sub.models[0].quantized && !m.quantized)
+}
+
+// isSecond reports whether a model is one that the task does not take beside
+// the first: where it has a ternary rule for every submission.
+func (e *evidence) isSecond(m *model) bool {
+	rule := e.options.Profile.Ternary
+	return rule != nil && !rule.WhenDeclared && m != &e.sub.models[0]
 }

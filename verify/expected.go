@@ -2,12 +2,10 @@ package verify
 
 import "fmt"
 
-// expectedTensor is a tensor that a model family has: its name and shape, and
-// whether block FP8 may store it with scales beside it.
+// expectedTensor is a tensor that a model family has.
 type expectedTensor struct {
-	Name   string
-	Shape  []int64
-	Linear bool
+	Name  string
+	Shape []int64
 }
 
 // expectedTensors returns the tensors of a text model as its config.json
@@ -30,15 +28,21 @@ func expectedTensors(c *modelConfig, prefix string) (tensors []expectedTensor, o
 		return nil, true, err
 	}
 	e := &expectation{config: c, hybrid: hybrid}
-	e.add(prefix+"embed_tokens.weight", false, c.Vocabulary, c.Hidden)
+	e.add(prefix+"embed_tokens.weight", c.Vocabulary, c.Hidden)
 	for i := range c.Layers {
 		e.layer(fmt.Sprintf("%slayers.%d.", prefix, i), c.layerType(i, hybrid))
 	}
-	e.add(prefix+"norm.weight", false, c.Hidden)
+	e.add(prefix+"norm.weight", c.Hidden)
 	if !c.Tied {
-		e.add("lm_head.weight", false, c.Vocabulary, c.Hidden)
+		e.add("lm_head.weight", c.Vocabulary, c.Hidden)
 	}
 	return e.tensors, true, nil
+}
+
+// prefixAllowed reports whether a family's files name the text model's tensors
+// under a prefix: the long one is that of multimodal models.
+func prefixAllowed(architecture, prefix string) bool {
+	return prefix == shortPrefix || architecture != "Qwen3ForCausalLM"
 }
 
 // maxLayersExpected bounds what a config can make the verifier list.
@@ -100,17 +104,17 @@ type expectation struct {
 	tensors []expectedTensor
 }
 
-func (e *expectation) add(name string, linear bool, shape ...int64) {
-	e.tensors = append(e.tensors, expectedTensor{name, shape, linear})
+func (e *expectation) add(name string, shape ...int64) {
+	e.tensors = append(e.tensors, expectedTensor{name, shape})
 }
 
 func (e *expectation) layer(prefix, kind string) {
 	c := e.config
-	e.add(prefix+"input_layernorm.weight", false, c.Hidden)
-	e.add(prefix+"post_attention_layernorm.weight", false, c.Hidden)
-	e.add(prefix+"mlp.gate_proj.weight", true, c.Intermediate, c.Hidden)
-	e.add(prefix+"mlp.up_proj.weight", true, c.Intermediate, c.Hidden)
-	e.add(prefix+"mlp.down_proj.weight", true, c.Hidden, c.Intermediate)
+	e.add(prefix+"input_layernorm.weight", c.Hidden)
+	e.add(prefix+"post_attention_layernorm.weight", c.Hidden)
+	e.add(prefix+"mlp.gate_proj.weight", c.Intermediate, c.Hidden)
+	e.add(prefix+"mlp.up_proj.weight", c.Intermediate, c.Hidden)
+	e.add(prefix+"mlp.down_proj.weight", c.Hidden, c.Intermediate)
 	if kind == linearAttention {
 		e.deltaNet(prefix + "linear_attn.")
 	} else {
@@ -125,24 +129,24 @@ func (e *expectation) attention(prefix string) {
 	if e.hybrid && (c.OutputGate == nil || *c.OutputGate) {
 		gated *= 2 // each head's query rows are followed by its output gate's
 	}
-	e.add(prefix+"q_proj.weight", true, gated, c.Hidden)
-	e.add(prefix+"k_proj.weight", true, c.KeyValueHeads*c.HeadDim, c.Hidden)
-	e.add(prefix+"v_proj.weight", true, c.KeyValueHeads*c.HeadDim, c.Hidden)
-	e.add(prefix+"o_proj.weight", true, c.Hidden, queries)
-	e.add(prefix+"q_norm.weight", false, c.HeadDim)
-	e.add(prefix+"k_norm.weight", false, c.HeadDim)
+	e.add(prefix+"q_proj.weight", gated, c.Hidden)
+	e.add(prefix+"k_proj.weight", c.KeyValueHeads*c.HeadDim, c.Hidden)
+	e.add(prefix+"v_proj.weight", c.KeyValueHeads*c.HeadDim, c.Hidden)
+	e.add(prefix+"o_proj.weight", c.Hidden, queries)
+	e.add(prefix+"q_norm.weight", c.HeadDim)
+	e.add(prefix+"k_norm.weight", c.HeadDim)
 }
 
 func (e *expectation) deltaNet(prefix string) {
 	c := e.config
 	keys, values := c.LinearKeyHeads*c.LinearKeyDim, c.LinearValueHeads*c.LinearValueDim
-	e.add(prefix+"A_log", false, c.LinearValueHeads)
-	e.add(prefix+"conv1d.weight", false, 2*keys+values, 1, c.LinearKernel)
-	e.add(prefix+"dt_bias", false, c.LinearValueHeads)
-	e.add(prefix+"in_proj_a.weight", true, c.LinearValueHeads, c.Hidden)
-	e.add(prefix+"in_proj_b.weight", true, c.LinearValueHeads, c.Hidden)
-	e.add(prefix+"in_proj_qkv.weight", true, 2*keys+values, c.Hidden)
-	e.add(prefix+"in_proj_z.weight", true, values, c.Hidden)
-	e.add(prefix+"norm.weight", false, c.LinearValueDim)
-	e.add(prefix+"out_proj.weight", true, c.Hidden, values)
+	e.add(prefix+"A_log", c.LinearValueHeads)
+	e.add(prefix+"conv1d.weight", 2*keys+values, 1, c.LinearKernel)
+	e.add(prefix+"dt_bias", c.LinearValueHeads)
+	e.add(prefix+"in_proj_a.weight", c.LinearValueHeads, c.Hidden)
+	e.add(prefix+"in_proj_b.weight", c.LinearValueHeads, c.Hidden)
+	e.add(prefix+"in_proj_qkv.weight", 2*keys+values, c.Hidden)
+	e.add(prefix+"in_proj_z.weight", values, c.Hidden)
+	e.add(prefix+"norm.weight", c.LinearValueDim)
+	e.add(prefix+"out_proj.weight", c.Hidden, values)
 }

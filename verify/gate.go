@@ -3,6 +3,8 @@ package verify
 import (
 	"fmt"
 	"strings"
+
+	"slipway/manifest"
 )
 
 // Gate is one question that a submission must answer.
@@ -31,17 +33,6 @@ func Lookup(id string) (Gate, bool) {
 	return Gate{}, false
 }
 
-// Decided returns the ids of the gates that this version decides.
-func Decided() []string {
-	var ids []string
-	for _, g := range All() {
-		if g.decide != nil {
-			ids = append(ids, g.ID)
-		}
-	}
-	return ids
-}
-
 // Explain returns a gate's promise, source and example, for people.
 func Explain(id string) (string, error) {
 	g, ok := Lookup(id)
@@ -50,12 +41,9 @@ func Explain(id string) (string, error) {
 		for _, other := range All() {
 			ids = append(ids, other.ID)
 		}
-		return "", fmt.Errorf("there is no gate %q; the gates are %s", clip(id), strings.Join(ids, " "))
+		return "", fmt.Errorf("there is no gate %q; the gates are %s", manifest.Clip(id), strings.Join(ids, " "))
 	}
-	text := fmt.Sprintf("%s\n  promise: %s\n  source:  %s\n", g.ID, g.Promise, g.Source)
-	if g.Example != "" {
-		text += fmt.Sprintf("  example: %s\n", g.Example)
-	}
+	text := fmt.Sprintf("%s\n  promise: %s\n  source:  %s\n  example: %s\n", g.ID, g.Promise, g.Source, g.Example)
 	if g.decide == nil {
 		text += fmt.Sprintf("  %s\n", g.Elsewhere)
 	}
@@ -79,7 +67,7 @@ var staticGates = []Gate{
 		ID:      "digests",
 		Promise: "every byte was read and hashed, and agrees with what the artifact, its config and --expect say",
 		Source:  "OCI image-spec (descriptors), CNCF model-spec (diffIds), the set digest of the bundle format",
-		Example: "the set digest differs from --expect: this is another submission than the one that was meant",
+		Example: "the set digest is not the one that --expect gives: this is another submission than the one that was meant",
 		decide:  decideDigests,
 	},
 	{
@@ -91,8 +79,8 @@ var staticGates = []Gate{
 	},
 	{
 		ID:      "declared",
-		Promise: "the declarations name the pinned base and describe the files that are there",
-		Source:  "the task's rule that the base is pinned by a full revision; inventory.json of the bundle format",
+		Promise: "the declarations can be read, name the pinned base and describe the files that are there",
+		Source:  "the task's rule that the base is pinned by a full revision; quantization_manifest.json and inventory.json of the bundle format",
 		Example: "architecture.json names another revision than the profile pins: start from the pinned one",
 		decide:  decideDeclared,
 	},
@@ -100,14 +88,14 @@ var staticGates = []Gate{
 		ID:      "size",
 		Promise: "the files together are within the task's limit",
 		Source:  "the task's limit on the sum of all file sizes",
-		Example: "1,000,000,001 bytes are more than 1,000,000,000: drop the head's copy where the embedding serves as head",
+		Example: "the files are 1 byte too large together: drop the head's copy where the embedding serves as head",
 		decide:  decideSize,
 	},
 	{
 		ID:      "safetensors",
 		Promise: "every .safetensors file is exactly what the format allows: no hole, overlap, tail, duplicate or unknown type",
 		Source:  "huggingface/safetensors (README and tensor.rs), as rules S1 to S8 of the reader",
-		Example: "tensor \"x\": offsets [0,8] overlap tensor \"w\": write the file again with a safetensors library",
+		Example: "tensor \"x\": offsets [4,8] overlap tensor \"w\", which ends at 8: write the file again with a safetensors library",
 		decide:  decideSafetensors,
 	},
 	{
@@ -119,15 +107,17 @@ var staticGates = []Gate{
 	},
 	{
 		ID:      "coverage",
-		Promise: "every tensor of the base is there exactly once with its shape, and no tensor is there that the base does not have",
+		Promise: "every tensor of the base is there exactly once with its shape and name, no tensor is there that the base does not have, and no second model",
 		Source:  "the task's rule that all main tensors are present and no second model is; with no contract, the model family that config.json names",
-		Example: "model.layers.3.mlp.down_proj.weight is missing: export all layers",
+		Example: "model.layers: layers 8 to 31 are missing (318 tensors): export all layers, and copy all shards",
 		decide:  decideCoverage,
 	},
 	{
-		ID:      "components",
-		Promise: "added components are only those that the task allows",
-		Source:  "the task's rules on encoders, connectors and drafters", Elsewhere: staticElsewhere,
+		ID:        "components",
+		Promise:   "added components are only those that the task allows",
+		Source:    "the task's rules on encoders, connectors and drafters",
+		Example:   "a second encoder beside the allowed one: remove it, and name what was added in architecture.json",
+		Elsewhere: staticElsewhere,
 	},
 	{
 		ID:      "ternary",
@@ -140,65 +130,89 @@ var staticGates = []Gate{
 		ID:      "stored",
 		Promise: "what is stored, scales, floats and unreferenced tensors included, is within the task's multiple of the base's parameters",
 		Source:  "the task's stored-parameter rule (T+s+f+u)/P0",
-		Example: "1.12 of P0 is above 1.1: use larger groups, or drop what no entry refers to",
+		Example: "71,401,042 elements too many are stored: use larger groups, or drop what no entry refers to",
 		decide:  decideStored,
 	},
 	{
-		ID:      "origin",
-		Promise: "files that are said to come from the base unchanged do",
-		Source:  "the pinned revision's commit and tree objects", Elsewhere: staticElsewhere,
+		ID:        "origin",
+		Promise:   "files that are said to come from the base unchanged do",
+		Source:    "the pinned revision's commit and tree objects",
+		Example:   "tokenizer.json is not the pinned revision's file: copy it from that revision",
+		Elsewhere: staticElsewhere,
 	},
 	{
-		ID:      "data",
-		Promise: "the data used for fitting is declared and no benchmark's test or validation data is among it",
-		Source:  "the task's data rule", Elsewhere: staticElsewhere,
+		ID:        "data",
+		Promise:   "the data used for fitting is declared and no benchmark's test or validation data is among it",
+		Source:    "the task's data rule",
+		Example:   "DATA.md lists the test split of a graded benchmark: train without it",
+		Elsewhere: staticElsewhere,
 	},
 	{
-		ID:      "lookup",
-		Promise: "no table of answers or continuations is shipped",
-		Source:  "the task's rule against lookup tables", Elsewhere: staticElsewhere,
+		ID:        "lookup",
+		Promise:   "no table of answers or continuations is shipped",
+		Source:    "the task's rule against lookup tables",
+		Example:   "code/answers.json maps questions to answers: remove it",
+		Elsewhere: staticElsewhere,
 	},
 	{
-		ID:      "text-only",
-		Promise: "vision and MTP tensors take no part in text inference",
-		Source:  "the task's content rules", Elsewhere: staticElsewhere,
+		ID:        "text-only",
+		Promise:   "vision and MTP tensors take no part in text inference",
+		Source:    "the task's content rules",
+		Example:   "the server loads model.visual tensors for a text request: leave them out of the text path",
+		Elsewhere: staticElsewhere,
 	},
 	{
-		ID:      "wheels",
-		Promise: "every wheel is the upstream one, byte for byte, and all that is imported is there",
-		Source:  "the task's rule on vendored wheels", Elsewhere: "this version does not decide it here: run slipway wheels check",
+		ID:        "wheels",
+		Promise:   "every wheel is the upstream one, byte for byte, and all that is imported is there",
+		Source:    "the task's rule on vendored wheels",
+		Example:   "numpy is imported and no wheel of it is there: vendor the one that the package index publishes",
+		Elsewhere: staticElsewhere,
 	},
 	{
-		ID:      "script",
-		Promise: "serve.sh starts only what is in the submission",
-		Source:  "the task's entry point", Elsewhere: staticElsewhere,
+		ID:        "script",
+		Promise:   "serve.sh starts only what is in the submission",
+		Source:    "the task's entry point",
+		Example:   "serve.sh starts a program of the machine, /usr/bin/python3 -m vllm: start what the submission ships",
+		Elsewhere: staticElsewhere,
 	},
 	{
-		ID:      "secrets",
-		Promise: "no key, token or password is shipped",
-		Source:  "what was pushed once cannot be called back", Elsewhere: staticElsewhere,
+		ID:        "secrets",
+		Promise:   "no key, token or password is shipped",
+		Source:    "what was pushed once cannot be called back",
+		Example:   "code/.env holds a token: remove it, and revoke the token if it was ever pushed",
+		Elsewhere: staticElsewhere,
 	},
 	{
 		ID:      "config",
-		Promise: "config.json agrees with the stored tensors, the tokenizer and the generation settings",
+		Promise: "each model's config.json agrees with its stored tensors, its tokenizer and its generation settings",
 		Source:  "the transformers library's configuration, which servers take their dimensions from",
 		Example: "vocab_size is 500, embed_tokens has 512 rows: write the config of the model that is stored",
 		decide:  decideConfig,
 	},
 	{
-		ID:      "rebuild",
-		Promise: "the runtime program is what its shipped source builds",
-		Source:  "the bundle format's runtime.lock", Elsewhere: staticElsewhere,
+		ID:        "rebuild",
+		Promise:   "the runtime program is what its shipped source builds",
+		Source:    "the bundle format's runtime.lock",
+		Example:   "runtime/serve differs from what runtime/source.tar builds: build the bundle again",
+		Elsewhere: staticElsewhere,
 	},
 }
 
 var dynamicGates = []Gate{
-	{ID: "install", Promise: "the vendored wheels install without a network", Source: "the task's image", Elsewhere: bootElsewhere},
-	{ID: "startup", Promise: "GET /health answers 200 in time", Source: "the task's start limit", Elsewhere: bootElsewhere},
-	{ID: "first-request", Promise: "the first request after start is answered", Source: "the task's endpoint", Elsewhere: bootElsewhere},
-	{ID: "batch", Promise: "requests are answered at the graded concurrency", Source: "the task's load", Elsewhere: bootElsewhere},
-	{ID: "deadline", Promise: "the whole load ends in time", Source: "the task's time limit", Elsewhere: bootElsewhere},
-	{ID: "still-healthy", Promise: "GET /health answers 200 after the load", Source: "the task's endpoint", Elsewhere: bootElsewhere},
-	{ID: "opened-files", Promise: "the server opens nothing outside the submission", Source: "the task's rule on weights", Elsewhere: bootElsewhere},
-	{ID: "quality", Promise: "the answers reach the profile's floor", Source: "the task's score", Elsewhere: bootElsewhere},
+	{ID: "install", Promise: "the vendored wheels install without a network", Source: "the task's image",
+		Example: "a wheel needs another that is not vendored: add it", Elsewhere: bootElsewhere},
+	{ID: "startup", Promise: "GET /health answers 200 in time", Source: "the task's start limit",
+		Example: "the server is still loading when the time is over: load packed weights as they are, and compile nothing at start", Elsewhere: bootElsewhere},
+	{ID: "first-request", Promise: "the first request after start is answered", Source: "the task's endpoint",
+		Example: "/health answers 200 and the first request 500: send one request of each kind before it reports healthy", Elsewhere: bootElsewhere},
+	{ID: "batch", Promise: "requests are answered at the graded concurrency", Source: "the task's load",
+		Example: "of 16 requests at once one answers 500: reserve the memory of all of them at start", Elsewhere: bootElsewhere},
+	{ID: "deadline", Promise: "the whole load ends in time", Source: "the task's time limit",
+		Example: "the load would take twice the time: measure tokens a second at the graded concurrency", Elsewhere: bootElsewhere},
+	{ID: "still-healthy", Promise: "GET /health answers 200 after the load", Source: "the task's endpoint",
+		Example: "the server died of a request beyond its context: refuse it with 400", Elsewhere: bootElsewhere},
+	{ID: "opened-files", Promise: "the server opens nothing outside the submission", Source: "the task's rule on weights",
+		Example: "the server opens /root/.cache/model: ship what it needs, and load that", Elsewhere: bootElsewhere},
+	{ID: "quality", Promise: "the answers reach the profile's floor", Source: "the task's score",
+		Example: "the answers score as chance does: compare with the base model on the same questions; a wrong layout of the codes looks like this", Elsewhere: bootElsewhere},
 }

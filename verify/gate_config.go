@@ -2,10 +2,12 @@ package verify
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 
 	"slipway/manifest"
+	"slipway/verify/scan"
 )
 
 func decideConfig(e *evidence) outcome {
@@ -13,89 +15,123 @@ func decideConfig(e *evidence) outcome {
 		return outcome{status: NotApplicable, notes: []string{"there is no .safetensors file"}}
 	}
 	var o outcome
-	if e.sub.configPath == "" {
-		o.fail(Finding{Path: path.Join(e.sub.folders[0], "config.json"), Problem: "is missing", Hint: "servers take the model's dimensions from it"})
-		return o
+	for i := range e.sub.models {
+		c := configCheck{evidence: e, model: &e.sub.models[i]}
+		c.check()
+		o.findings, o.notes = append(o.findings, c.findings...), append(o.notes, c.notes...)
 	}
-	if e.sub.configErr != nil {
-		o.fail(Finding{Path: e.sub.configPath, Problem: e.sub.configErr.Error()})
-		return o
+	reason := e.blocked
+	if e.sub.quantizationErr != nil && reason == "" {
+		reason = e.sub.quantizationPath + " could not be read: see gate declared"
 	}
-	o.otherConfigs(e)
-	c := configCheck{evidence: e, config: e.sub.config}
-	c.tokens()
-	if e.blocked != "" {
-		c.status = Undecided // unless an error was found above
-		c.note("shapes were not compared: %s", e.blocked)
-	} else if e.sub.quantizationErr == nil {
-		c.shapes()
-		c.tie()
+	if reason != "" { // shapes were not compared: undecided unless an error was found
+		end := undecided(reason)
+		o.status, o.notes = end.status, append(end.notes, o.notes...)
 	}
-	c.findings = append(c.findings, o.findings...)
-	return c.outcome
+	return o
 }
 
-// otherConfigs reads the config.json of further folders with weights.
-func (o *outcome) otherConfigs(e *evidence) {
-	for _, folder := range e.sub.folders {
-		p := path.Join(folder, "config.json")
-		if f := e.facts[p]; f != nil && p != e.sub.configPath {
-			err := f.unreadable()
-			if err == nil {
-				_, err = parseConfig(f.small)
-			}
-			if err != nil {
-				o.fail(Finding{Path: p, Problem: err.Error()})
-			}
-		}
-	}
-}
-
+// configCheck checks what lies beside the shards of one model.
 type configCheck struct {
 	*evidence
 	outcome
+	model  *model
 	config *modelConfig
 }
 
-func (c *configCheck) bad(p, problem, want, got string) {
-	c.fail(Finding{Path: p, Problem: problem, Want: want, Got: got})
+func (c *configCheck) check() {
+	if c.model.configPath == "" {
+		c.fail(Finding{Path: path.Join(c.model.folders[0], configName), Problem: "is missing",
+			Hint: "copy it from the base model: servers take the model's dimensions from it"})
+		return
+	}
+	c.otherConfigs()
+	if c.model.configErr != nil {
+		c.unsound(c.model.configPath, c.model.configErr)
+		return
+	}
+	c.config = c.model.config
+	c.tokens()
+	if c.blocked == "" && c.sub.quantizationErr == nil {
+		c.shapes()
+		c.tie()
+	}
+}
+
+// otherConfigs reads the config.json of further folders of the model.
+func (c *configCheck) otherConfigs() {
+	for _, folder := range c.model.folders {
+		p := path.Join(folder, configName)
+		if f := c.facts[p]; f != nil && p != c.model.configPath {
+			err := f.Unreadable()
+			if err == nil {
+				_, err = parseConfig(f.Small)
+			}
+			if err != nil {
+				c.unsound(p, err)
+			}
+		}
+	}
+}
+
+func (c *configCheck) bad(p, problem, want, got, hint string) {
+	c.fail(Finding{Path: p, Problem: problem, Want: want, Got: got, Hint: hint})
+}
+
+// unsound records a small file that cannot be read as what it should be.
+func (c *configCheck) unsound(p string, err error) {
+	f := unsound(p, c.facts[p], err)
+	if f.Hint == "" {
+		f.Hint = "correct it, or copy it from the base model"
+	}
+	c.fail(f)
+}
+
+// unsound is the finding for a small file that cannot be read as what it
+// should be: it may be another thing altogether.
+func unsound(p string, f *scan.File, err error) Finding {
+	if what, hint := mistaken(f.Head, f.Size); what != "" && f.Err == nil {
+		return Finding{Path: p, Problem: "is " + what, Hint: hint}
+	}
+	return Finding{Path: p, Problem: err.Error(), Hint: manifest.Hint(err)}
 }
 
 // shapes compares the tensors that the config implies with those that are
-// there. Which of them are missing is gate coverage's question.
+// there. Which of them are missing is gate coverage's question; so is this
+// one, where no contract tells it more.
 func (c *configCheck) shapes() {
-	shapes := c.logicalShapes()
-	names := make([]string, 0, len(shapes))
-	for name := range shapes {
-		names = append(names, name)
-	}
-	expected, known, err := expectedTensors(c.config, textPrefix(names))
-	if err != nil {
-		c.bad(c.sub.configPath, err.Error(), "", "")
-		return
-	}
-	if !known {
-		c.note("architecture %q is not one whose shapes are known here: only the vocabulary was compared", clip(c.config.Architecture))
-		c.embedding(shapes)
-		return
-	}
-	for _, t := range expected {
-		if got, there := shapes[t.Name]; there && !slices.Equal(got, t.Shape) {
-			c.fail(Finding{Path: c.sub.configPath, Tensor: t.Name, Problem: "has another shape than config.json implies",
-				Want: fmt.Sprint(t.Shape), Got: fmt.Sprint(got)})
+	tensors := c.logical(c.model)
+	expected, known, err := expectedTensors(c.config, textPrefix(slices.Collect(maps.Keys(tensors))))
+	switch {
+	case err != nil:
+		c.bad(c.model.configPath, err.Error(), "", "", "write the config of the model that is stored")
+	case !known:
+		c.note("%s: architecture %q is not one whose shapes are known here: only the vocabulary was compared", c.model.configPath, manifest.Clip(c.config.Architecture))
+		c.embedding(tensors)
+	case !c.judgedByConfig(c.model):
+		for _, t := range expected {
+			if got, there := tensors[t.Name]; there && !slices.Equal(got.shape, t.Shape) {
+				c.fail(c.otherShape(t, got))
+			}
 		}
 	}
 }
 
-func (c *configCheck) embedding(shapes map[string][]int64) {
-	for name, shape := range shapes {
-		if roleByName(name) != manifest.RoleEmbedding || len(shape) != 2 {
+// otherShape is the finding for a tensor that config.json does not describe;
+// its path is the shard's, where the tensor is.
+func (e *evidence) otherShape(want expectedTensor, got logical) Finding {
+	return Finding{Path: got.at.File, Tensor: want.Name, Problem: "has another shape than config.json implies",
+		Want: fmt.Sprint(want.Shape), Got: fmt.Sprint(got.shape), Hint: "write the config of the model that is stored, or export the tensor again"}
+}
+
+func (c *configCheck) embedding(tensors map[string]logical) {
+	for name, tensor := range tensors {
+		if roleByName(name) != manifest.RoleEmbedding || len(tensor.shape) != 2 {
 			continue
 		}
 		want := []int64{c.config.Vocabulary, c.config.Hidden}
-		if (want[0] != 0 && want[0] != shape[0]) || (want[1] != 0 && want[1] != shape[1]) {
-			c.fail(Finding{Path: c.sub.configPath, Tensor: name, Problem: "has another shape than config.json implies",
-				Want: fmt.Sprint(want), Got: fmt.Sprint(shape)})
+		if (want[0] != 0 && want[0] != tensor.shape[0]) || (want[1] != 0 && want[1] != tensor.shape[1]) {
+			c.fail(c.otherShape(expectedTensor{name, want}, tensor))
 		}
 	}
 }
@@ -105,54 +141,78 @@ func (c *configCheck) tie() {
 	if c.config.Tied {
 		return
 	}
-	for name := range c.logicalShapes() {
+	for name := range c.logical(c.model) {
 		if roleByName(name) == manifest.RoleHead {
 			return
 		}
 	}
-	c.bad(c.sub.configPath, "the head is not tied to the embedding, and none is stored", "tie_word_embeddings true, or lm_head.weight", "")
+	c.bad(c.model.configPath, "the head is not tied to the embedding, and none is stored", "tie_word_embeddings true, or lm_head.weight", "",
+		"set tie_word_embeddings to true where the embedding serves as head; else store the head")
 }
 
 // tokens compares token ids with the vocabulary.
 func (c *configCheck) tokens() {
-	folder := path.Dir(c.sub.configPath)
-	c.inVocabulary(c.sub.configPath, "eos_token_id", c.config.EndTokens)
-	for _, p := range slices.Compact([]string{path.Join(folder, "tokenizer.json"), "tokenizer.json"}) {
-		if c.tokenizer(p) {
-			break
-		}
+	folder := path.Dir(c.model.configPath)
+	beside := func(name string) []string { return slices.Compact([]string{path.Join(folder, name), name}) }
+	c.inVocabulary(c.model.configPath, "eos_token_id", c.config.EndTokens)
+	if !slices.ContainsFunc(beside(tokenizerName), c.tokenizer) {
+		c.noTokenizer(folder)
 	}
-	for _, p := range slices.Compact([]string{path.Join(folder, "generation_config.json"), "generation_config.json"}) {
+	for _, p := range beside(generationName) {
 		if c.generation(p) {
 			break
 		}
 	}
 }
 
+// noTokenizer warns where a text model has no tokenizer in any usual form.
+func (c *configCheck) noTokenizer(folder string) {
+	if c.config.Vocabulary == 0 {
+		return // no text model
+	}
+	p := path.Join(folder, tokenizerName)
+	hint := "copy it from the base model: without it a server cannot turn text into tokens, unless it brings a tokenizer of its own"
+	for _, name := range append([]string{"vocab.json"}, tokenizerModels...) {
+		for _, other := range []string{path.Join(folder, name), name} {
+			if _, there := c.facts[other]; there {
+				c.note("%s: there is no %s", other, p)
+				return
+			}
+		}
+	}
+	c.warn(Finding{Path: p, Problem: "is missing", Hint: hint})
+}
+
 func (c *configCheck) inVocabulary(p, key string, ids []int64) {
 	for _, id := range ids {
 		if id < 0 || c.config.Vocabulary > 0 && id >= c.config.Vocabulary {
-			c.bad(p, key+" is not in the vocabulary", fmt.Sprintf("0 to %d", c.config.Vocabulary-1), fmt.Sprint(id))
+			c.bad(p, key+" is not in the vocabulary", fmt.Sprintf("0 to %d", c.config.Vocabulary-1), fmt.Sprint(id),
+				"take the id from the base model's file of this name")
 		}
 	}
 }
 
 // tokenizer checks one tokenizer.json; it reports whether there is one.
 func (c *configCheck) tokenizer(p string) bool {
+	const again = "copy it from the base model"
 	f := c.facts[p]
 	if f == nil {
 		return false
 	}
-	switch err := f.unreadable(); {
+	v := c.sub.vocabularies[p]
+	switch err := f.Unreadable(); {
 	case err != nil:
-		c.bad(p, err.Error(), "", "")
-	case f.vocabulary == nil:
-	case f.vocabulary.err != nil:
-		c.bad(p, "is not sound JSON: "+f.vocabulary.err.Error(), "", "")
-	case c.config.Vocabulary > 0 && f.vocabulary.largest >= c.config.Vocabulary:
-		c.bad(p, "has token ids beyond config.json's vocab_size", fmt.Sprintf("at most %d", c.config.Vocabulary-1), fmt.Sprint(f.vocabulary.largest))
+		c.bad(p, err.Error(), "", "", manifest.Hint(err))
+	case v == nil:
+	case v.err != nil:
+		c.unsound(p, fmt.Errorf("is not sound JSON: %w", v.err))
+	case v.tokens == 0:
+		c.bad(p, "has no token", "model.vocab, or added_tokens", "", again)
+	case c.config.Vocabulary > 0 && v.largest >= c.config.Vocabulary:
+		c.bad(p, "has token ids beyond config.json's vocab_size", fmt.Sprintf("at most %d", c.config.Vocabulary-1), fmt.Sprint(v.largest),
+			"take tokenizer and config from one model")
 	default:
-		c.note("%s: %d tokens, largest id %d, vocab_size %d", p, f.vocabulary.tokens, f.vocabulary.largest, c.config.Vocabulary)
+		c.note("%s: %d tokens, largest id %d, vocab_size %d", p, v.tokens, v.largest, c.config.Vocabulary)
 	}
 	return true
 }
@@ -164,22 +224,23 @@ func (c *configCheck) generation(p string) bool {
 		return false
 	}
 	var fields configFields
-	err := f.unreadable()
+	err := f.Unreadable()
 	if err == nil {
-		err = manifest.DecodeStrict(f.small, &fields)
+		err = manifest.DecodeStrict(f.Small, &fields)
 	}
 	var ends []int64
 	if err == nil {
 		ends, err = fields.tokens("eos_token_id")
 	}
 	if err != nil {
-		c.bad(p, err.Error(), "", "")
+		c.unsound(p, err)
 		return true
 	}
 	c.inVocabulary(p, "eos_token_id", ends)
 	for _, id := range c.config.EndTokens {
 		if len(ends) > 0 && !slices.Contains(ends, id) {
-			c.warn(Finding{Path: p, Problem: "does not end on config.json's eos_token_id", Want: fmt.Sprint(id), Got: fmt.Sprint(ends)})
+			c.warn(Finding{Path: p, Problem: "does not end on config.json's eos_token_id", Want: fmt.Sprint(id), Got: fmt.Sprint(ends),
+				Hint: "list it too, or answers may run on past their end"})
 		}
 	}
 	return true

@@ -10,6 +10,7 @@ import (
 
 	"slipway/manifest"
 	"slipway/verify/profiles"
+	"slipway/verify/scan"
 )
 
 // The declarations that name a base, at the submission's root.
@@ -24,7 +25,7 @@ func decideDeclared(e *evidence) outcome {
 	for _, p := range []string{architecturePath, startingPath, backbonePath} {
 		o.declaration(e, p)
 	}
-	o.quantizationBase(e)
+	o.quantizationManifest(e)
 	o.inventory(e)
 	return o
 }
@@ -36,19 +37,19 @@ func (o *outcome) declaration(e *evidence, p string) {
 	if f == nil {
 		return // gate files says so where it is required
 	}
-	if err := f.unreadable(); err != nil {
-		o.fail(Finding{Path: p, Problem: err.Error()})
+	if err := f.Unreadable(); err != nil {
+		o.fail(Finding{Path: p, Problem: err.Error(), Hint: manifest.Hint(err)})
 		return
 	}
 	if p == backbonePath {
-		if contract, err := manifest.DecodeContract(f.small); err == nil {
+		if contract, err := manifest.DecodeContract(f.Small); err == nil {
 			o.declaredContract(e, contract)
 			return
 		}
 	}
 	var content any
-	if err := manifest.DecodeStrict(f.small, &content); err != nil {
-		o.fail(Finding{Path: p, Problem: "is not sound JSON: " + err.Error()})
+	if err := manifest.DecodeStrict(f.Small, &content); err != nil {
+		o.fail(unsound(p, f, fmt.Errorf("is not sound JSON: %w", err)))
 		return
 	}
 	values := leaves(content)
@@ -89,7 +90,7 @@ func (o *outcome) names(p string, base profiles.Base, values []leaf) {
 		return text == "" || slices.ContainsFunc(values, func(l leaf) bool { return strings.Contains(l.value, text) })
 	}
 	if !holds(base.Repository) {
-		o.fail(Finding{Path: p, Problem: "does not name the pinned " + base.Label + " base", Want: base.Repository})
+		o.fail(Finding{Path: p, Problem: "does not name the pinned " + base.Label + " base", Want: base.Repository, Hint: "slipway build writes the file where it is absent"})
 	}
 	if holds(base.Revision) {
 		return
@@ -99,7 +100,7 @@ func (o *outcome) names(p string, base profiles.Base, values []leaf) {
 		others = append(others, revisionPattern.FindAllString(l.value, 4)...)
 	}
 	o.fail(Finding{Path: p, Problem: "does not name the pinned revision of the " + base.Label + " base",
-		Want: base.Revision, Got: clip(strings.Join(others, ", "))})
+		Want: base.Revision, Got: manifest.Clip(strings.Join(others, ", ")), Hint: "start from the pinned revision, and name all 40 digits of it"})
 }
 
 // declaredContract compares a shipped contract with the pinned base and, where
@@ -114,33 +115,36 @@ func (o *outcome) declaredContract(e *evidence, declared manifest.Contract) {
 		return
 	}
 	if declared.TiedHead != trusted.TiedHead {
-		o.fail(Finding{Path: backbonePath, Problem: "tied_head differs from the base", Want: fmt.Sprint(trusted.TiedHead), Got: fmt.Sprint(declared.TiedHead)})
+		o.fail(Finding{Path: backbonePath, Problem: "tied_head differs from the base", Want: fmt.Sprint(trusted.TiedHead), Got: fmt.Sprint(declared.TiedHead), Hint: theirs})
 	}
 	for _, name := range declared.Names() {
 		want, known := trusted.Tensors[name]
 		got := declared.Tensors[name]
 		switch {
 		case !known:
-			o.fail(Finding{Path: backbonePath, Tensor: name, Problem: "is not a tensor of the base"})
+			o.fail(Finding{Path: backbonePath, Tensor: name, Problem: "is not a tensor of the base", Hint: theirs})
 		case want.DType != got.DType || !slices.Equal(want.Shape, got.Shape) || want.Role != got.Role:
 			o.fail(Finding{Path: backbonePath, Tensor: name, Problem: "differs from the base",
-				Want: fmt.Sprintf("%s %v %s", want.DType, want.Shape, want.Role), Got: fmt.Sprintf("%s %v %s", got.DType, got.Shape, got.Role)})
+				Want: fmt.Sprintf("%s %v %s", want.DType, want.Shape, want.Role), Got: fmt.Sprintf("%s %v %s", got.DType, got.Shape, got.Role), Hint: theirs})
 		}
 	}
 	for _, name := range trusted.Names() {
 		if _, there := declared.Tensors[name]; !there && trusted.Tensors[name].Role == manifest.RoleBackbone {
-			o.fail(Finding{Path: backbonePath, Tensor: name, Problem: "the base's tensor is not listed"})
+			o.fail(Finding{Path: backbonePath, Tensor: name, Problem: "the base's tensor is not listed", Hint: theirs})
 		}
 	}
 }
 
+// theirs is the remedy for a contract that is not the pinned base's.
+const theirs = "use the pinned base's own: slipway build writes it where it is absent"
+
 // pins compares a repository and revision that a file gives for a base.
 func (o *outcome) pins(p string, base profiles.Base, repository, revision string) {
 	if repository != base.Repository {
-		o.fail(Finding{Path: p, Problem: "names another base model", Want: base.Repository, Got: clip(repository)})
+		o.fail(Finding{Path: p, Problem: "names another base model", Want: base.Repository, Got: manifest.Clip(repository), Hint: "start from the base that the task pins, and name it"})
 	}
 	if revision != base.Revision {
-		o.fail(Finding{Path: p, Problem: "names another revision of the base model", Want: base.Revision, Got: clip(revision)})
+		o.fail(Finding{Path: p, Problem: "names another revision of the base model", Want: base.Revision, Got: manifest.Clip(revision), Hint: "start from the pinned revision, and name all 40 digits of it"})
 	}
 }
 
@@ -154,7 +158,17 @@ func languageBase(bases []profiles.Base) profiles.Base {
 	return bases[0]
 }
 
-func (o *outcome) quantizationBase(e *evidence) {
+// quantizationManifest reports what makes the manifest unreadable, and compares
+// the base that it names.
+func (o *outcome) quantizationManifest(e *evidence) {
+	o.findings = append(o.findings, e.sub.spare...)
+	if p := e.sub.quantizationPath; e.sub.quantizationErr != nil {
+		f := unsound(p, e.facts[p], e.sub.quantizationErr)
+		if f.Hint == "" {
+			f.Hint = "correct it, or write it again; the gates that need it are undecided until then"
+		}
+		o.fail(f)
+	}
 	q, bases := e.sub.quantization, e.options.Profile.Bases
 	if q == nil || len(bases) == 0 {
 		return
@@ -175,11 +189,11 @@ func (o *outcome) inventory(e *evidence) {
 		o.note("there is no %s", manifest.InventoryPath)
 		return
 	}
-	if err := f.unreadable(); err != nil {
-		o.fail(Finding{Path: manifest.InventoryPath, Problem: err.Error()})
+	if err := f.Unreadable(); err != nil {
+		o.fail(Finding{Path: manifest.InventoryPath, Problem: err.Error(), Hint: manifest.Hint(err)})
 		return
 	}
-	inventory, err := manifest.DecodeInventory(f.small)
+	inventory, err := manifest.DecodeInventory(f.Small)
 	if err != nil {
 		o.fail(Finding{Path: manifest.InventoryPath, Problem: err.Error(), Hint: "build the bundle again"})
 		return
@@ -194,7 +208,7 @@ func (o *outcome) inventory(e *evidence) {
 		if got, ok := there[want.Path]; ok {
 			o.inventoryRow(want, got, e.facts[want.Path])
 		} else {
-			o.fail(Finding{Path: want.Path, Problem: "is in the inventory and not there"})
+			o.fail(Finding{Path: want.Path, Problem: "is in the inventory and not there", Hint: "copy it too, or build the bundle again"})
 		}
 	}
 	for _, file := range e.tree.Files {
@@ -204,15 +218,15 @@ func (o *outcome) inventory(e *evidence) {
 	}
 }
 
-func (o *outcome) inventoryRow(want, got manifest.File, f *fileFacts) {
+func (o *outcome) inventoryRow(want, got manifest.File, f *scan.File) {
 	finding := Finding{Path: want.Path, Hint: "build the bundle again"}
 	switch {
-	case f.err != nil: // gate digests says so
+	case f.Err != nil: // gate digests says so
 		return
 	case got.Size != want.Size:
 		finding.Problem, finding.Want, finding.Got = "has another size than the inventory says", fmt.Sprint(want.Size), fmt.Sprint(got.Size)
-	case f.digest != want.Digest:
-		finding.Problem, finding.Want, finding.Got = "has other bytes than the inventory says", want.Digest.String(), f.digest.String()
+	case f.Digest != want.Digest:
+		finding.Problem, finding.Want, finding.Got = "has other bytes than the inventory says", want.Digest.String(), f.Digest.String()
 	case got.Mode != want.Mode:
 		finding.Problem, finding.Want, finding.Got = "has another mode than the inventory says", want.Mode.String(), got.Mode.String()
 	default:
@@ -230,12 +244,14 @@ func (e *evidence) claims() []Claim {
 	if q := e.sub.quantization; q != nil {
 		for name, value := range map[string]*string{"base_model": q.BaseModel, "base_revision": q.BaseRevision} {
 			if value != nil {
-				claims = append(claims, Claim{e.sub.quantizationPath, name, clip(*value)})
+				claims = append(claims, Claim{e.sub.quantizationPath, name, manifest.Clip(*value)})
 			}
 		}
 	}
-	if c := e.sub.config; c != nil {
-		claims = append(claims, Claim{e.sub.configPath, "architecture", clip(c.Architecture)})
+	for _, m := range e.sub.models {
+		if m.config != nil {
+			claims = append(claims, Claim{m.configPath, "architecture", manifest.Clip(m.config.Architecture)})
+		}
 	}
 	for _, p := range []string{architecturePath, startingPath, backbonePath} {
 		claims = append(claims, e.declarationClaims(p)...)
@@ -249,7 +265,7 @@ func (e *evidence) claims() []Claim {
 func (e *evidence) declarationClaims(p string) []Claim {
 	var content any
 	f := e.facts[p]
-	if f == nil || f.small == nil || json.Unmarshal(f.small, &content) != nil {
+	if f == nil || f.Small == nil || json.Unmarshal(f.Small, &content) != nil {
 		return nil
 	}
 	if object, ok := content.(map[string]any); ok {
@@ -258,7 +274,7 @@ func (e *evidence) declarationClaims(p string) []Claim {
 	var claims []Claim
 	for _, l := range leaves(content) {
 		if len(claims) < claimsShown {
-			claims = append(claims, Claim{p, clip(l.key), clip(l.value)})
+			claims = append(claims, Claim{p, manifest.Clip(l.key), manifest.Clip(l.value)})
 		}
 	}
 	return claims

@@ -11,17 +11,40 @@ import (
 
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
+	"slipway/verify/scan"
 )
 
 func decideFiles(e *evidence) outcome {
 	var o outcome
+	o.weights(e)
 	o.required(e)
 	for _, file := range e.tree.Files {
-		if f := e.facts[file.Path]; f.err == nil && !isShard(file.Path) {
+		if f := e.facts[file.Path]; f.Err == nil && !scan.IsShard(file.Path) {
 			o.companion(file, f)
 		}
 	}
 	return o
+}
+
+// weights demands that there are any.
+func (o *outcome) weights(e *evidence) {
+	if len(e.sub.shards) > 0 {
+		return
+	}
+	f := Finding{Problem: "there are no weights: no .safetensors file", Hint: "put the model's .safetensors files under weights/"}
+	if len(e.tree.Files) == 0 {
+		f.Problem = "there is no file, and so no weights"
+	} else if slices.ContainsFunc(e.tree.Files, func(f content.TreeFile) bool { return isTorch(f.Path) }) {
+		f.Hint = toSafetensors
+	}
+	o.fail(f)
+}
+
+const toSafetensors = "convert the weights to safetensors (safetensors.torch.save_file, or save_pretrained), and remove this form of them"
+
+// isTorch reports whether a path is of a type that PyTorch saves weights in.
+func isTorch(p string) bool {
+	return slices.Contains([]string{".bin", ".pt", ".pth", ".ckpt"}, strings.ToLower(path.Ext(p)))
 }
 
 // required looks for the files that the profile demands.
@@ -74,33 +97,37 @@ const (
 )
 
 // companion checks a file beside the weights: it must not be weights.
-func (o *outcome) companion(file content.TreeFile, f *fileFacts) {
+func (o *outcome) companion(file content.TreeFile, f *scan.File) {
 	extension := strings.ToLower(path.Ext(file.Path))
 	hint := "ship weights as .safetensors; remove the file if it is no weights"
+	if isTorch(file.Path) {
+		hint = toSafetensors
+	}
 	switch {
-	case looksLikeSafetensors(f.head, f.size):
+	case looksLikeSafetensors(f.Head, f.Size):
 		o.fail(Finding{Path: file.Path, Problem: "holds safetensors bytes under another extension", Hint: hint})
-	case file.Path == runtimeProgram && bytes.HasPrefix(f.head, []byte("\x7fELF")), file.Path == runtimeSource:
-		o.note("%s: %d bytes of the vendored runtime; gate rebuild says what it is", file.Path, f.size)
+	case file.Path == runtimeProgram && bytes.HasPrefix(f.Head, []byte("\x7fELF")), file.Path == runtimeSource:
+		o.note("%s: %d bytes of the vendored runtime; gate rebuild says what it is", file.Path, f.Size)
 	case slices.Contains(weightExtensions, extension):
 		o.fail(Finding{Path: file.Path, Problem: "is of a type that weights come in", Got: extension, Hint: hint})
 	case extension == ".whl":
-		if signatureOf(f.head) != zipName {
+		if signatureOf(f.Head) != zipName {
 			o.fail(Finding{Path: file.Path, Problem: "is no wheel: it does not begin as a ZIP archive", Hint: hint})
 		}
-	case signatureOf(f.head) != "":
-		o.fail(Finding{Path: file.Path, Problem: "holds " + signatureOf(f.head) + " under another extension", Hint: hint})
+	case signatureOf(f.Head) != "":
+		o.fail(Finding{Path: file.Path, Problem: "holds " + signatureOf(f.Head) + " under another extension", Hint: hint})
 	case slices.Contains(compiledExtensions, extension):
 		o.warn(Finding{Path: file.Path, Problem: "is compiled code, which no gate looks into", Hint: "ship source, or a wheel"})
 	case slices.Contains(textExtensions, extension):
-		if bits := entropy(&f.ranges); bits > maxTextEntropy {
+		if bits := entropy(&f.Ranges); bits > maxTextEntropy {
 			o.fail(Finding{Path: file.Path, Problem: "is text as dense as encoded weights",
-				Want: fmt.Sprintf("at most %.1f bits a byte", maxTextEntropy), Got: fmt.Sprintf("%.2f", bits)})
+				Want: fmt.Sprintf("at most %.1f bits a byte", maxTextEntropy), Got: fmt.Sprintf("%.2f", bits),
+				Hint: "remove it, or ship what it encodes as itself"})
 		}
-	case slices.Contains(tokenizerModels, path.Base(file.Path)) && f.size <= maxTokenizerModel:
-	case f.size > maxUnknownBytes:
+	case slices.Contains(tokenizerModels, path.Base(file.Path)) && f.Size <= maxTokenizerModel:
+	case f.Size > maxUnknownBytes:
 		o.fail(Finding{Path: file.Path, Problem: "is of an unknown type and larger than such a file may be",
-			Want: fmt.Sprintf("at most %d bytes", maxUnknownBytes), Got: fmt.Sprintf("%d bytes", f.size), Hint: hint})
+			Want: fmt.Sprintf("at most %d bytes", maxUnknownBytes), Got: fmt.Sprintf("%d bytes", f.Size), Hint: hint})
 	}
 }
 

@@ -2,9 +2,12 @@ package verify
 
 import (
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
+	"slipway/manifest"
 	"slipway/manifest/safetensors"
 )
 
@@ -43,13 +46,13 @@ func (o *outcome) indexOf(e *evidence, folder string) {
 	shards := map[string]*safetensors.Header{}
 	for _, shard := range e.sub.shards {
 		if path.Dir(shard) == folder {
-			shards[path.Base(shard)] = e.facts[shard].header
+			shards[path.Base(shard)] = e.facts[shard].Header
 		}
 	}
 	indexPath := path.Join(folder, safetensors.IndexName)
 	for _, f := range e.tree.Files {
 		if path.Dir(f.Path) == folder && f.Path != indexPath && strings.HasSuffix(f.Path, ".safetensors.index.json") {
-			o.warn(Finding{Path: f.Path, Problem: "is an index under a name that loaders do not look for", Want: safetensors.IndexName})
+			o.warn(Finding{Path: f.Path, Problem: "is an index under a name that loaders do not look for", Want: safetensors.IndexName, Hint: "rename it, or remove it"})
 		}
 	}
 	facts := e.facts[indexPath]
@@ -57,24 +60,30 @@ func (o *outcome) indexOf(e *evidence, folder string) {
 		o.withoutIndex(e, folder, shards)
 		return
 	}
-	if err := facts.unreadable(); err != nil {
-		o.fail(Finding{Path: indexPath, Problem: err.Error()})
+	if err := facts.Unreadable(); err != nil {
+		o.fail(Finding{Path: indexPath, Problem: err.Error(), Hint: manifest.Hint(err)})
 		return
 	}
-	if facts.small == nil { // a folder without shards: nothing was kept of its files
-		o.fail(Finding{Path: indexPath, Problem: "is an index with no shard beside it"})
+	if facts.Small == nil { // a folder without shards: nothing was kept of its files
+		o.fail(Finding{Path: indexPath, Problem: "is an index with no shard beside it", Hint: getShard})
 		return
 	}
-	index, err := safetensors.ReadIndex(facts.small)
+	index, err := safetensors.ReadIndex(facts.Small)
 	if err != nil {
-		o.fail(Finding{Path: indexPath, Problem: err.Error(), Hint: "write the index again"})
+		f := unsound(indexPath, facts, err)
+		if f.Hint == "" {
+			f.Hint = writeIndex
+		}
+		o.fail(f)
 		return
 	}
+	o.leftovers(folder, shards, func(shard string) bool { return !slices.Contains(slices.Collect(maps.Values(index.WeightMap)), shard) })
 	o.problems(folder, index.Check(shards))
 	o.note("%s: %d tensors in %d shards", indexPath, len(index.WeightMap), len(shards))
 }
 
 func (o *outcome) withoutIndex(e *evidence, folder string, shards map[string]*safetensors.Header) {
+	o.leftovers(folder, shards, func(string) bool { return true })
 	o.problems(folder, safetensors.CheckShards(shards))
 	switch {
 	case len(shards) < 2:
@@ -87,9 +96,50 @@ func (o *outcome) withoutIndex(e *evidence, folder string, shards map[string]*sa
 	}
 }
 
+// leftovers takes from shards those that may go and that only repeat tensors of
+// the others, as a whole file does that was left beside its own shards: one
+// finding each, in place of one for each tensor.
+func (o *outcome) leftovers(folder string, shards map[string]*safetensors.Header, mayGo func(shard string) bool) {
+	names := slices.Sorted(maps.Keys(shards))
+	slices.Reverse(names) // model.safetensors comes after model-00001-of-00002.safetensors
+	for _, shard := range names {
+		h := shards[shard]
+		if h == nil || len(h.Tensors) == 0 || !mayGo(shard) {
+			continue
+		}
+		repeats := !slices.ContainsFunc(h.Tensors, func(t safetensors.Tensor) bool {
+			return !slices.ContainsFunc(names, func(other string) bool {
+				if other == shard || shards[other] == nil {
+					return false
+				}
+				_, there := shards[other].Lookup(t.Name)
+				return there
+			})
+		})
+		if repeats && (len(h.Tensors) > 1 || len(names) > 2) {
+			o.fail(Finding{Path: path.Join(folder, shard), Problem: fmt.Sprintf("repeats %s of the other shards", plural(len(h.Tensors), "tensor")),
+				Hint: "remove it: the other shards hold the model"})
+			delete(shards, shard)
+		}
+	}
+}
+
+const writeIndex = "write the index again, or remove it where one shard holds all"
+
+// indexRemedies say what to do about each kind of problem.
+var indexRemedies = map[safetensors.ProblemKind]string{
+	safetensors.MissingShard:    "copy all shards, or write the index again",
+	safetensors.UnlistedShard:   "remove the shard, or write the index again",
+	safetensors.WrongShard:      writeIndex,
+	safetensors.MissingTensor:   "copy all shards of one export, or write the index again",
+	safetensors.UnlistedTensor:  writeIndex,
+	safetensors.DuplicateTensor: "keep one of them",
+	safetensors.TotalSizeWrong:  writeIndex,
+}
+
 func (o *outcome) problems(folder string, problems []safetensors.Problem) {
 	for _, p := range problems {
-		f := Finding{Path: path.Join(folder, p.Shard), Tensor: p.Tensor, Problem: p.Detail}
+		f := Finding{Path: path.Join(folder, p.Shard), Tensor: p.Tensor, Problem: p.Detail, Hint: indexRemedies[p.Kind]}
 		if p.Shard == "" {
 			f.Path = path.Join(folder, safetensors.IndexName)
 		}

@@ -15,14 +15,14 @@ func decidePaths(e *evidence) outcome {
 	for _, f := range e.tree.Files {
 		paths = append(paths, f.Path)
 		if f.Mode != manifest.ModeFile && f.Mode != manifest.ModeExecutable {
-			o.fail(Finding{Path: f.Path, Problem: "has another mode than the two that a bundle knows", Want: "0644 or 0755", Got: f.Mode.String()})
+			o.fail(Finding{Path: f.Path, Problem: "has another mode than the two that a bundle knows", Want: "0644 or 0755", Got: f.Mode.String(), Hint: "build the bundle again"})
 		}
 	}
 	for _, err := range manifest.CheckPaths(paths) {
 		o.fail(Finding{Path: faultyPath(err, paths), Problem: err.Error(), Hint: "rename the file"})
 	}
 	if len(paths) == 0 {
-		o.fail(Finding{Problem: "there is no file"})
+		o.fail(Finding{Problem: "there is no file", Hint: "name the folder that holds the submission"})
 	}
 	for _, f := range e.tree.Files {
 		if f.Path == "serve.sh" && f.Mode != manifest.ModeExecutable {

@@ -1,10 +1,12 @@
 package verify
 
 import (
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"slipway/manifest/safetensors"
+	"slipway/verify/scan"
 )
 
 func decideSafetensors(e *evidence) outcome {
@@ -15,40 +17,53 @@ func decideSafetensors(e *evidence) outcome {
 	for _, shard := range e.sub.shards {
 		f := e.facts[shard]
 		switch {
-		case f.err != nil:
+		case f.Err != nil:
 			o.note("%s could not be read: see gate digests", shard)
-		case f.headerErr != nil:
-			finding := Finding{Path: shard, Problem: f.headerErr.Error(), Hint: "write the file again with a safetensors library"}
-			var violation *safetensors.Error
-			if errors.As(f.headerErr, &violation) {
-				finding.Tensor = violation.Tensor
-				finding.Problem = fmt.Sprintf("%s (rule %s)", violation.Detail, violation.Rule)
-			}
-			o.fail(finding)
+		case f.HeaderErr != nil:
+			o.fail(brokenShard(shard, f))
 		default:
 			o.secondReader(shard, f)
-			for _, twins := range f.header.CaseTwins() {
+			for _, twins := range f.Header.CaseTwins() {
 				o.warn(Finding{Path: shard, Tensor: twins[1], Problem: "differs from another name only in case", Got: twins[0],
-					Hint: "a reader that ignores case takes one for the other"})
+					Hint: "rename one: a reader that ignores case takes one for the other"})
 			}
 		}
 	}
 	return o
 }
 
+// brokenShard says what is wrong with a shard: it is another thing altogether,
+// a part of a shard, or one that was written wrongly.
+func brokenShard(shard string, f *scan.File) Finding {
+	if what, hint := mistaken(f.Head, f.Size); what != "" {
+		return Finding{Path: shard, Problem: "is " + what, Hint: hint}
+	}
+	finding := Finding{Path: shard, Tensor: f.HeaderErr.Tensor, Problem: fmt.Sprintf("%s (rule %s)", f.HeaderErr.Detail, f.HeaderErr.Rule), Hint: writeAgain}
+	if cutShort(f.HeaderErr) {
+		finding.Hint = getAgain
+	}
+	return finding
+}
+
 // secondReader reports what an independent reader says of a header that ours
 // accepted.
-func (o *outcome) secondReader(shard string, f *fileFacts) {
-	count := fmt.Sprintf("%s: %d tensors, header of %d bytes", shard, len(f.header.Tensors), f.header.DataStart)
-	switch f.opinion {
+func (o *outcome) secondReader(shard string, f *scan.File) {
+	const reader = "the second reader, nlpodyssey/safetensors,"
+	count := fmt.Sprintf("%s: %s, header of %s bytes", shard, plural(len(f.Header.Tensors), "tensor"), grouped(f.Header.DataStart))
+	switch f.Opinion {
 	case safetensors.Accepted:
-		o.note("%s; a second reader agrees", count)
+		o.note("%s; %s agrees", count, reader)
 	case safetensors.Refused:
-		o.fail(Finding{Path: shard, Problem: fmt.Sprintf("a second reader refuses the header: %v", f.opinionErr)})
+		o.fail(Finding{Path: shard, Problem: fmt.Sprintf("%s refuses the header: %v", reader, f.OpinionErr), Hint: writeAgain})
 	case safetensors.CannotRead:
-		o.note("%s; a second reader does not know one of its types", count)
+		var types []string
+		for _, t := range f.Unknown {
+			types = append(types, t.String())
+		}
+		slices.Sort(types)
+		o.note("%s; %s does not know %s, which the format has since come to allow: no fault of the file", count, reader, strings.Join(types, ", "))
 	case safetensors.TooLarge:
-		o.note("%s; too large to ask a second reader", count)
+		o.note("%s; too large to ask %s", count, strings.TrimSuffix(reader, ","))
 	default:
 		o.note("%s; no second reader is available here", count)
 	}

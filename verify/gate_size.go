@@ -10,13 +10,15 @@ func decideSize(e *evidence) outcome {
 	}
 	limit := e.options.Profile.MaxBytes
 	if limit == 0 {
-		o.note("%d bytes in all; the profile has no limit", sum)
+		o.note("the profile has no limit")
 		return o
 	}
-	o.note("%d bytes in all, limit %d", sum, limit)
-	if sum > limit {
-		o.fail(Finding{Problem: fmt.Sprintf("the files are %d bytes too large together", sum-limit),
-			Want: fmt.Sprintf("at most %d bytes", limit), Got: fmt.Sprintf("%d bytes", sum)})
+	if sum <= limit {
+		o.note("%s bytes to spare below the limit of %s", grouped(limit-sum), grouped(limit))
+	} else {
+		o.fail(Finding{Problem: fmt.Sprintf("the files are %s bytes too large together", grouped(sum-limit)),
+			Want: fmt.Sprintf("at most %s bytes", grouped(limit)), Got: fmt.Sprintf("%s bytes", grouped(sum)),
+			Hint: "leave out what is not needed: a head that the embedding serves as, F32 where 16 bits do"})
 	}
 	return o
 }

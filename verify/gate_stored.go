@@ -1,6 +1,10 @@
 package verify
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"slipway/manifest"
+)
 
 func decideStored(e *evidence) outcome {
 	if end, done := e.withoutAudit(); done {
@@ -8,21 +12,41 @@ func decideStored(e *evidence) outcome {
 	}
 	var o outcome
 	counts, bound := e.audit.counts, e.rules().StoredAtMost
-	o.note("T+s+f+u = %d+%d+%d+%d = %d, P0 = %d, %s of it", counts.Ternary, counts.Scales, counts.Floats, counts.Unreferenced,
-		counts.Stored(), counts.Base, counts.StoredRatio)
 	if counts.BaseSelfDeclared {
 		o.note("P0 is self-declared: no contract of the base was given")
 	}
 	switch {
 	case bound.Denominator == 0:
 		o.note("the profile has no bound")
-	case counts.StoredMargin < 0:
-		o.fail(Finding{Path: e.sub.quantizationPath, Problem: "more is stored than the task allows",
+	case counts.StoredMargin >= 0:
+		o.note("%s to spare below %s of P0", plural(int(counts.StoredMargin/bound.Denominator), "element"), ratio(bound))
+	default:
+		o.fail(Finding{Path: e.sub.quantizationPath, Problem: fmt.Sprintf("%s elements too many are stored", grouped(shortBy(counts.StoredMargin, bound.Denominator))),
 			Want: fmt.Sprintf("at most %s of P0", ratio(bound)), Got: counts.StoredRatio,
 			Hint: "use larger groups, and drop tensors that no entry refers to"})
-	default:
-		o.note("margin %d/%d elements below %s of P0", counts.StoredMargin, bound.Denominator, ratio(bound))
 	}
+	return e.asFarAsThere(o)
+}
+
+// shortBy is how many whole elements a negative margin of so many parts of an
+// element lacks.
+func shortBy(margin, denominator int64) int64 { return (-margin + denominator - 1) / denominator }
+
+// asFarAsThere leaves a counting gate undecided where shards are missing: what
+// is not there was not counted. Errors in what is there stay errors.
+func (e *evidence) asFarAsThere(o outcome) outcome {
+	missing := 0
+	for _, n := range e.sub.absent {
+		missing += n
+	}
+	if missing == 0 {
+		return o
+	}
+	o.status = Undecided
+	o.findings = slices.DeleteFunc(o.findings, func(f Finding) bool {
+		return f.Level == Error && f.Path == e.sub.quantizationPath && f.Tensor == "" // the bound's
+	})
+	o.notes = []string{fmt.Sprintf("could not be decided: %s not there: see gate coverage", isAre(int64(missing), "stored tensor"))}
 	return o
 }
 
@@ -31,16 +55,16 @@ func (e *evidence) withoutAudit() (end outcome, done bool) {
 	switch ternary := e.options.Profile.Ternary; {
 	case e.sub.quantizationPath == "" && (ternary == nil || ternary.WhenDeclared):
 		return outcome{status: NotApplicable, notes: []string{"nothing claims to be ternary: there is no quantization manifest"}}, true
-	case e.sub.quantizationPath == "" && e.options.Profile.Ternary.WhenDeclared:
-		return outcome{status: NotApplicable, notes: []string{"no quantization manifest: nothing is declared ternary, and the profile does not ask for it"}}, true
 	case e.sub.quantizationPath == "":
-		end.fail(Finding{Path: "quantization_manifest.json", Problem: "is missing, so nothing is known to be ternary",
+		end.fail(Finding{Path: manifest.QuantizationPath, Problem: "is missing, so nothing is known to be ternary",
 			Hint: "ship the manifest that the quantization wrote"})
 		return end, true
 	case e.sub.quantizationErr != nil:
-		return undecided(e.sub.quantizationPath + " could not be read: see gate coverage"), true
+		return undecided(e.sub.quantizationPath + " could not be read: see gate declared"), true
 	case e.blocked != "":
 		return undecided(e.blocked), true
+	case e.audit == nil:
+		return undecided("there is no .safetensors file: see gate files"), true
 	}
 	return outcome{}, false
 }

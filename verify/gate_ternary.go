@@ -3,12 +3,14 @@ package verify
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
+	"slipway/verify/scan"
 )
 
 func decideTernary(e *evidence) outcome {
@@ -16,19 +18,35 @@ func decideTernary(e *evidence) outcome {
 		return end
 	}
 	o := outcome{findings: slices.Clone(e.audit.findings)}
+	o.formatText(e)
 	counts, bound := e.audit.counts, e.rules().FractionAbove
-	o.note("T/(T+s+f) = %d/%d = %s, in %d packed and %d literal of %d entries", counts.Ternary, counts.Counted(), counts.Fraction,
-		counts.Packed, counts.Literal, counts.Entries)
 	switch {
 	case bound.Denominator == 0:
 		o.note("the profile has no bound")
-	case counts.FractionMargin <= 0:
-		o.fail(Finding{Path: e.sub.quantizationPath, Problem: "too little of the model is ternary",
-			Want: "above " + ratio(bound), Got: counts.Fraction, Hint: "use larger groups, or make more linear tensors ternary"})
+	case counts.FractionMargin > 0:
+		spare := (counts.FractionMargin + bound.Denominator/2) / bound.Denominator
+		o.note("%s to spare above %s of T+s+f", plural(int(spare), "ternary element"), ratio(bound))
 	default:
-		o.note("margin %d/%d elements above %s", counts.FractionMargin, bound.Denominator, ratio(bound))
+		o.fail(Finding{Path: e.sub.quantizationPath, Problem: "too little of the model is ternary",
+			Want: "T above " + ratio(bound) + " of T+s+f", Got: counts.Fraction, Hint: "use larger groups, or make more linear tensors ternary"})
 	}
-	return o
+	return e.asFarAsThere(o)
+}
+
+// knownFormat is the packing that this package reads, as the quantization
+// manifest's format may name it: by its kind, or in full.
+var knownFormat = regexp.MustCompile(`^packed_2bit(: U8, four codes a byte, lowest bits first along the input axis; value = \(code - 1\) \* scale; (BF16|F16|F32) scale per group of \d+ inputs)?$`)
+
+// formatText warns where the manifest says in words that its packed tensors
+// are something else than they are read as.
+func (o *outcome) formatText(e *evidence) {
+	text := e.sub.quantization.Format
+	if text == "" || e.audit.counts.Packed == 0 || knownFormat.MatchString(text) {
+		return
+	}
+	o.warn(Finding{Path: e.sub.quantizationPath, Problem: "format names another packing than the one that packed tensors are read as",
+		Want: "packed_2bit: U8, four codes a byte, lowest bits first along the input axis; value = (code - 1) * scale", Got: manifest.Clip(text),
+		Hint: "pack the codes so; if they are, correct the text"})
 }
 
 // audit is what looking at every entry of the quantization manifest gave.
@@ -62,7 +80,11 @@ func (e *evidence) runAudit() *audit {
 		a.findings = append(a.findings, check.findings...)
 		a.failed[name] = slices.ContainsFunc(check.findings, func(f Finding) bool { return f.Level == Error })
 	}
-	a.counts = Count(e.base, q, e.stored, e.rules(), a.failed)
+	stored := map[manifest.StoredTensor]safetensors.Tensor{} // of this model: others are not in its counts
+	for _, key := range e.storedOf(&e.sub.models[0]) {
+		stored[key] = e.stored[key]
+	}
+	a.counts = Count(e.base, q, stored, e.rules(), a.failed)
 	return a
 }
 
@@ -79,7 +101,7 @@ type entryCheck struct {
 func (c *entryCheck) format() {
 	allowed := c.rules().Formats
 	if c.entry.Kind != manifest.KindFloat && len(allowed) > 0 && !slices.Contains(allowed, c.entry.Kind) {
-		c.bad(c.sub.quantizationPath, "is of a kind that the task does not take", strings.Join(allowed, ", "), c.entry.Kind)
+		c.bad(c.sub.quantizationPath, "is of a kind that the task does not take", strings.Join(allowed, ", "), c.entry.Kind, "store it as a kind that the task takes")
 	}
 }
 
@@ -94,35 +116,43 @@ func (c *entryCheck) present() bool {
 }
 
 // bad records an error at the entry; file is where its bytes are.
-func (c *entryCheck) bad(file, problem, want, got string) {
-	c.fail(Finding{Path: file, Tensor: c.name, Problem: problem, Want: want, Got: got})
+func (c *entryCheck) bad(file, problem, want, got, hint string) {
+	c.fail(Finding{Path: file, Tensor: c.name, Problem: problem, Want: want, Got: got, Hint: hint})
 }
+
+// Remedies that several checks share.
+const (
+	packAgain   = "pack the tensor again: U8 codes [N, K/4] and one scale for each group of a row"
+	exportAgain = "export the tensor again, and look for the step that made them"
+	ownStorage  = "store each tensor's own bytes"
+	inItsShape  = "store it in the shape that its entry gives"
+)
 
 func describe(t safetensors.Tensor) string { return fmt.Sprintf("%s %v", t.DType, t.Shape) }
 
 func (c *entryCheck) packed(alike map[string]string) {
 	p, err := packingOf(c.entry)
 	if err != nil {
-		c.bad(c.entry.Codes.File, err.Error(), "", "")
+		c.bad(c.entry.Codes.File, err.Error(), "", "", packAgain)
 		return
 	}
 	if minimum := c.groupMinimum(); c.entry.GroupSize < minimum {
-		c.bad(c.entry.Codes.File, "a scale serves too few weights", fmt.Sprintf("group_size at least %d", minimum), fmt.Sprint(c.entry.GroupSize))
+		c.bad(c.entry.Codes.File, "a scale serves too few weights", fmt.Sprintf("group_size at least %d", minimum), fmt.Sprint(c.entry.GroupSize), "use larger groups")
 	}
 	codes, scales := c.stored[*c.entry.Codes], c.stored[*c.entry.Scales]
 	if codes.DType != safetensors.U8 || !slices.Equal(codes.Shape, p.codes) {
-		c.bad(c.entry.Codes.File, fmt.Sprintf("codes do not fit shape %v", c.entry.Shape), fmt.Sprintf("U8 %v", p.codes), describe(codes))
+		c.bad(c.entry.Codes.File, fmt.Sprintf("codes do not fit shape %v", c.entry.Shape), fmt.Sprintf("U8 %v", p.codes), describe(codes), packAgain)
 	}
-	if _, ok := layoutOf(scales.DType); !ok {
-		c.bad(c.entry.Scales.File, "scales have a type that scales must not have", "F16, BF16 or F32", scales.DType.String())
+	if !scan.HoldsValues(scales.DType) {
+		c.bad(c.entry.Scales.File, "scales have a type that scales must not have", "F16, BF16 or F32", scales.DType.String(), "store the scales as F16")
 	} else if !slices.Equal(scales.Shape, p.scales) {
-		c.bad(c.entry.Scales.File, "there is not exactly one scale for each group", fmt.Sprint(p.scales), fmt.Sprint(scales.Shape))
+		c.bad(c.entry.Scales.File, "there is not exactly one scale for each group", fmt.Sprint(p.scales), fmt.Sprint(scales.Shape), packAgain)
 	}
 	if len(c.findings) > 0 {
 		return // values are counted by a geometry that does not hold
 	}
-	c.codeValues(p, c.stats(*c.entry.Codes).codes)
-	c.scaleValues(p, c.stats(*c.entry.Scales).scales, c.stats(*c.entry.Codes).codes)
+	c.codeValues(p, c.stats(*c.entry.Codes).Codes)
+	c.scaleValues(p, c.stats(*c.entry.Scales).Scales, c.stats(*c.entry.Codes).Codes)
 	if other := alike[c.name+"\x00"+string(asCodes)]; other != "" {
 		c.doubts = append(c.doubts, "its codes are those of "+other)
 	}
@@ -131,21 +161,21 @@ func (c *entryCheck) packed(alike map[string]string) {
 	}
 }
 
-func (c *entryCheck) codeValues(p packing, codes *codeFacts) {
+func (c *entryCheck) codeValues(p packing, codes *scan.Codes) {
 	if codes == nil {
-		c.bad(c.entry.Codes.File, "its codes serve another entry as something else", "", "")
+		c.bad(c.entry.Codes.File, "its codes serve another entry as something else", "", "", ownStorage)
 		return
 	}
-	if n := codes.histogram[3]; n > 0 {
-		c.bad(c.entry.Codes.File, fmt.Sprintf("code 3 stands %d times, first at row %d, input %d", n, codes.firstBad/p.inputs, codes.firstBad%p.inputs),
-			"codes 0, 1 and 2", "")
+	if n := codes.Histogram[3]; n > 0 {
+		c.bad(c.entry.Codes.File, fmt.Sprintf("code 3 stands %d times, first at row %d, input %d", n, codes.FirstBad/p.inputs, codes.FirstBad%p.inputs),
+			"codes 0, 1 and 2", "", "pack codes 0, 1 and 2 only, for -1, 0 and +1")
 		return
 	}
 	total := p.rows * p.inputs
-	if most := slices.Max(codes.histogram[:]); 100*most > 95*total {
+	if most := slices.Max(codes.Histogram[:]); 100*most > 95*total {
 		c.doubts = append(c.doubts, fmt.Sprintf("one code is %s of it", ratioText(most, total)))
 	}
-	c.zeroFraction(codes.histogram[1], total)
+	c.zeroFraction(codes.Histogram[1], total)
 }
 
 func (c *entryCheck) zeroFraction(zeros, total int64) {
@@ -154,28 +184,30 @@ func (c *entryCheck) zeroFraction(zeros, total int64) {
 	}
 }
 
-func (c *entryCheck) scaleValues(p packing, scales *scaleFacts, codes *codeFacts) {
+func (c *entryCheck) scaleValues(p packing, scales *scan.Scales, codes *scan.Codes) {
 	file := c.entry.Scales.File
 	if scales == nil || codes == nil {
-		c.bad(file, "its scales serve another entry as something else", "", "")
+		c.bad(file, "its scales serve another entry as something else", "", "", ownStorage)
 		return
 	}
 	perRow := p.inputs / c.entry.GroupSize
-	if scales.nonFinite > 0 {
-		c.bad(file, fmt.Sprintf("%d scales are NaN or infinite, the first at row %d, group %d", scales.nonFinite,
-			scales.firstNonFinite/perRow, scales.firstNonFinite%perRow), "", "")
+	if scales.NonFinite > 0 {
+		c.bad(file, fmt.Sprintf("%d scales are NaN or infinite, the first at row %d, group %d", scales.NonFinite,
+			scales.FirstNonFinite/perRow, scales.FirstNonFinite%perRow), "", "", exportAgain)
 	}
-	if dead, first := scales.zeroUnits.missingFrom(codes.zeroUnits); dead > 0 {
-		c.bad(file, fmt.Sprintf("%d groups have scale zero over codes that are not, the first at row %d, group %d", dead, first/perRow, first%perRow), "", "")
+	if dead, first := scales.ZeroUnits.MissingFrom(codes.ZeroUnits); dead > 0 {
+		c.bad(file, fmt.Sprintf("%d groups have scale zero over codes that are not, the first at row %d, group %d", dead, first/perRow, first%perRow), "", "",
+			"write code 1 where the scale is zero, or the scale that the group has; a scale below the smallest F16 is stored as zero")
 	}
-	if scales.negative > 0 {
-		c.warn(Finding{Path: file, Tensor: c.name, Problem: fmt.Sprintf("%d scales are negative", scales.negative)})
+	if scales.Negative > 0 {
+		c.warn(Finding{Path: file, Tensor: c.name, Problem: fmt.Sprintf("%d scales are negative", scales.Negative),
+			Hint: "store their magnitudes and swap codes 0 and 2, so that every server agrees"})
 	}
-	if scales.subnormal > 0 {
-		c.warn(Finding{Path: file, Tensor: c.name, Problem: fmt.Sprintf("%d scales are subnormal", scales.subnormal),
+	if scales.Subnormal > 0 {
+		c.warn(Finding{Path: file, Tensor: c.name, Problem: fmt.Sprintf("%d scales are subnormal", scales.Subnormal),
 			Hint: "a server that flushes subnormal numbers to zero computes something else"})
 	}
-	if scales.allEqual() {
+	if scales.AllEqual() {
 		c.doubts = append(c.doubts, "all its scales are equal")
 	}
 }
@@ -183,12 +215,12 @@ func (c *entryCheck) scaleValues(p packing, scales *scaleFacts, codes *codeFacts
 func (c *entryCheck) literal() {
 	key := manifest.StoredTensor{File: c.entry.File, Tensor: c.entry.Tensor}
 	tensor, unit := c.stored[key], literalUnit(c.entry)
-	if _, ok := layoutOf(tensor.DType); !ok {
-		c.bad(key.File, "literal weights have a type that they must not have", "F16, BF16 or F32", tensor.DType.String())
+	if !scan.HoldsValues(tensor.DType) {
+		c.bad(key.File, "literal weights have a type that they must not have", "F16, BF16 or F32", tensor.DType.String(), "store it as BF16")
 		return
 	}
 	if !slices.Equal(tensor.Shape, c.entry.Shape) {
-		c.bad(key.File, "is not stored in its shape", fmt.Sprint(c.entry.Shape), fmt.Sprint(tensor.Shape))
+		c.bad(key.File, "is not stored in its shape", fmt.Sprint(c.entry.Shape), fmt.Sprint(tensor.Shape), inItsShape)
 		return
 	}
 	row := int64(1)
@@ -196,37 +228,38 @@ func (c *entryCheck) literal() {
 		row = c.entry.Shape[n-1]
 	}
 	if minimum := c.groupMinimum(); unit < min(minimum, row) || unit == 0 || row%unit != 0 {
-		c.bad(key.File, "group_size does not fit", fmt.Sprintf("a divisor of %d, at least %d", row, min(minimum, row)), fmt.Sprint(unit))
+		c.bad(key.File, "group_size does not fit", fmt.Sprintf("a divisor of %d, at least %d", row, min(minimum, row)), fmt.Sprint(unit), "give the group size that the weights were quantized with")
 		return
 	}
 	facts := c.stats(key)
-	if facts.nonFinite > 0 {
-		c.bad(key.File, fmt.Sprintf("%d elements are NaN or infinite, the first at element %d", facts.nonFinite, facts.firstNonFinite), "", "")
+	if facts.NonFinite > 0 {
+		c.bad(key.File, fmt.Sprintf("%d elements are NaN or infinite, the first at element %d", facts.NonFinite, facts.FirstNonFinite), "", "", exportAgain)
 	}
-	l := facts.literal
-	if l == nil || l.unit != unit {
-		c.bad(key.File, "serves another entry as something else", "", "")
+	l := facts.Literal
+	if l == nil || l.Unit != unit {
+		c.bad(key.File, "serves another entry as something else", "", "", ownStorage)
 		return
 	}
-	if l.badUnits > 0 {
+	if l.BadUnits > 0 {
 		c.bad(key.File, fmt.Sprintf("%d of %d units of %d weights are not {-a, 0, +a}; the first second magnitude is at row %d, input %d",
-			l.badUnits, l.units, unit, l.firstBad/row, l.firstBad%row),
-			"one magnitude a unit", number(value(tensor.DType, l.first))+" and "+number(value(tensor.DType, l.second)))
+			l.BadUnits, l.Units, unit, l.FirstBad/row, l.FirstBad%row),
+			"one magnitude a unit", number(scan.Value(tensor.DType, l.First))+" and "+number(scan.Value(tensor.DType, l.Second)),
+			"export the quantized weights, not the ones they were made from, and in a type that does not round them apart; or list the tensor as float")
 	}
-	c.zeroFraction(l.zeros, tensor.Elements())
+	c.zeroFraction(l.Zeros, tensor.Elements())
 }
 
 func (c *entryCheck) float() {
 	key := manifest.StoredTensor{File: c.entry.File, Tensor: c.entry.Tensor}
 	tensor := c.stored[key]
 	if !isFloating(tensor.DType) {
-		c.bad(key.File, "a float entry is stored in another type", "a floating type", tensor.DType.String())
+		c.bad(key.File, "a float entry is stored in another type", "a floating type", tensor.DType.String(), "store it in the base's type")
 	}
 	if !slices.Equal(tensor.Shape, c.entry.Shape) {
-		c.bad(key.File, "is not stored in its shape", fmt.Sprint(c.entry.Shape), fmt.Sprint(tensor.Shape))
+		c.bad(key.File, "is not stored in its shape", fmt.Sprint(c.entry.Shape), fmt.Sprint(tensor.Shape), inItsShape)
 	}
-	if facts := c.stats(key); facts.nonFinite > 0 {
-		c.bad(key.File, fmt.Sprintf("%d elements are NaN or infinite, the first at element %d", facts.nonFinite, facts.firstNonFinite), "", "")
+	if facts := c.stats(key); facts.NonFinite > 0 {
+		c.bad(key.File, fmt.Sprintf("%d elements are NaN or infinite, the first at element %d", facts.NonFinite, facts.FirstNonFinite), "", "", exportAgain)
 	}
 }
 
@@ -245,7 +278,8 @@ func (c *entryCheck) sanity() {
 		file = c.entry.Codes.File
 	}
 	for _, doubt := range c.doubts {
-		f := Finding{Path: file, Tensor: c.name, Problem: "does not look like trained weights: " + doubt}
+		f := Finding{Path: file, Tensor: c.name, Problem: "does not look like trained weights: " + doubt,
+			Hint: "compare it with the model that was trained: a tensor may have been exported twice, or not at all"}
 		if len(c.doubts) > 1 {
 			c.fail(f)
 		} else {
@@ -267,12 +301,12 @@ func (e *evidence) storedAlike(q manifest.Quantization) map[string]string {
 				continue
 			}
 			facts := e.stats(key)
-			print := fmt.Sprintf("%s %v %s", r.as, describe(tensor), facts.prefix)
+			print := fmt.Sprintf("%s %v %s", r.as, describe(tensor), facts.Prefix)
 			switch {
-			case r.as == asCodes && facts.codes != nil:
-				print += fmt.Sprint(facts.codes.histogram)
-			case r.as == asScales && facts.scales != nil && !facts.scales.allEqual():
-				print += fmt.Sprint(facts.scales.min, facts.scales.max, facts.scales.negative)
+			case r.as == asCodes && facts.Codes != nil:
+				print += fmt.Sprint(facts.Codes.Histogram)
+			case r.as == asScales && facts.Scales != nil && !facts.Scales.AllEqual():
+				print += fmt.Sprint(facts.Scales.Min, facts.Scales.Max, facts.Scales.Negative)
 			default:
 				continue
 			}
@@ -308,18 +342,18 @@ func (e *evidence) tensorReports() []TensorReport {
 
 func (r *TensorReport) describeStored(e *evidence, entry manifest.Quantity) {
 	if _, ok := e.stored[*entry.Codes]; ok {
-		if codes := e.stats(*entry.Codes).codes; codes != nil {
-			histogram := codes.histogram
+		if codes := e.stats(*entry.Codes).Codes; codes != nil {
+			histogram := codes.Histogram
 			r.Histogram = &histogram
 		}
 	}
 	if _, ok := e.stored[*entry.Scales]; !ok {
 		return
 	}
-	if s := e.stats(*entry.Scales).scales; s != nil {
-		r.ZeroScale, r.Negative, r.NonFinite = s.zeroUnits.size(), s.negative, s.nonFinite
-		if s.min <= s.max {
-			r.ScaleMin, r.ScaleMax = number(s.min), number(s.max)
+	if s := e.stats(*entry.Scales).Scales; s != nil {
+		r.ZeroScale, r.Negative, r.NonFinite = s.ZeroUnits.Size(), s.Negative, s.NonFinite
+		if s.Min <= s.Max {
+			r.ScaleMin, r.ScaleMax = number(s.Min), number(s.Max)
 		}
 	}
 }

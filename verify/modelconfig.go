@@ -40,7 +40,7 @@ func parseConfig(data []byte) (*modelConfig, error) {
 	text := top
 	if raw, ok := top["text_config"]; ok {
 		text = nil
-		if err := json.Unmarshal(raw, &text); err != nil {
+		if err := manifest.DecodeLoose(raw, &text); err != nil {
 			return nil, fmt.Errorf("text_config: %w", err)
 		}
 	}
@@ -102,7 +102,7 @@ func (f configFields) read(key string, target any) error {
 	if !ok {
 		return nil
 	}
-	if err := json.Unmarshal(raw, target); err != nil {
+	if err := manifest.DecodeLoose(raw, target); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	return nil
@@ -124,8 +124,8 @@ func (f configFields) tokens(key string) ([]int64, error) {
 	return ids, err
 }
 
-// vocabularyFacts is what a tokenizer.json says of token ids.
-type vocabularyFacts struct {
+// vocabulary is what a tokenizer.json says of token ids.
+type vocabulary struct {
 	largest int64
 	tokens  int
 	err     error
@@ -133,13 +133,13 @@ type vocabularyFacts struct {
 
 // readVocabulary finds the largest token id of a tokenizer.json of the
 // tokenizers library: the values of model.vocab and added_tokens[].id.
-func readVocabulary(data []byte) *vocabularyFacts {
-	v := &vocabularyFacts{largest: -1}
+func readVocabulary(data []byte) *vocabulary {
+	v := &vocabulary{largest: -1}
 	var file, model configFields
 	var added []struct {
 		ID int64 `json:"id"`
 	}
-	if v.err = json.Unmarshal(data, &file); v.err != nil {
+	if v.err = manifest.DecodeLoose(data, &file); v.err != nil {
 		return v
 	}
 	if v.err = errors.Join(file.read("added_tokens", &added), file.read("model", &model)); v.err != nil {
@@ -155,13 +155,13 @@ func readVocabulary(data []byte) *vocabularyFacts {
 
 // readIDs walks {"token": id, ...} without building a map of it. Unigram
 // models write a list of [token, score] instead: ids are then positions.
-func (v *vocabularyFacts) readIDs(raw json.RawMessage) {
+func (v *vocabulary) readIDs(raw json.RawMessage) {
 	if len(raw) == 0 {
 		return
 	}
 	if raw[0] == '[' {
 		var pieces []json.RawMessage
-		v.err = json.Unmarshal(raw, &pieces)
+		v.err = manifest.DecodeLoose(raw, &pieces)
 		v.largest = max(v.largest, int64(len(pieces))-1)
 		v.tokens += len(pieces)
 		return

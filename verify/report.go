@@ -47,8 +47,8 @@ type Finding struct {
 type GateResult struct {
 	ID       string    `json:"id"`
 	Status   Status    `json:"status"`
-	Findings []Finding `json:"findings,omitempty"` // by path, tensor, problem
-	Notes    []string  `json:"notes,omitempty"`
+	Findings []Finding `json:"findings,omitempty"` // by path, tensor, problem; layers as people count
+	Notes    []string  `json:"notes,omitempty"`    // the first of a gate that is undecided or does not apply says why
 
 	unasked bool // the profile does not ask for it
 }
@@ -161,9 +161,36 @@ func (r *Report) JSON() ([]byte, error) {
 func sortFindings(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(
-			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Tensor, b.Tensor),
+			compareNatural(a.Path, b.Path), compareNatural(a.Tensor, b.Tensor),
 			cmp.Compare(a.Level, b.Level), cmp.Compare(a.Problem, b.Problem),
 			cmp.Compare(a.Want, b.Want), cmp.Compare(a.Got, b.Got),
 		)
 	})
+}
+
+// compareNatural orders names as people count: layers.9 before layers.10.
+// Equal only for equal names.
+func compareNatural(a, b string) int {
+	x, y := a, b
+	for x != "" && y != "" {
+		n, m := digits(x), digits(y)
+		if n == 0 || m == 0 {
+			if x[0] != y[0] {
+				return cmp.Compare(x[0], y[0])
+			}
+			x, y = x[1:], y[1:]
+			continue
+		}
+		p, q := strings.TrimLeft(x[:n], "0"), strings.TrimLeft(y[:m], "0")
+		if order := cmp.Or(cmp.Compare(len(p), len(q)), cmp.Compare(p, q)); order != 0 {
+			return order
+		}
+		x, y = x[n:], y[m:]
+	}
+	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
+}
+
+// digits returns how many digits text begins with.
+func digits(text string) int {
+	return len(text) - len(strings.TrimLeft(text, "0123456789"))
 }

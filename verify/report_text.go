@@ -3,8 +3,8 @@ package verify
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"slipway/manifest"
 )
@@ -12,126 +12,75 @@ import (
 // findingsShown bounds the findings of one gate in text; JSON has them all.
 const findingsShown = 20
 
-// TextOptions shape WriteText's output. Width 0 never wraps.
-type TextOptions struct {
-	Width  int
-	Colour bool
-}
-
-// WriteText prints the report for people.
-func (r *Report) WriteText(w io.Writer, options TextOptions) error {
-	t := textWriter{width: options.Width, colour: options.Colour}
-	t.line("", "%s (%s), profile %s: %d files, %d bytes", r.name, r.Origin, r.Profile, r.Files, r.Bytes)
-	if r.Artifact != "" {
-		t.line("", "artifact  %s", r.Artifact)
-	}
-	if r.Set != "" {
-		t.line("", "set       %s", r.Set)
-	}
-	for _, trust := range r.Trust {
-		t.line("", "trusted   %s %s", trust.Input, trust.Digest)
-	}
-	var unasked, reasons []string
-	elsewhere := map[string][]string{} // the gates that this version does not decide, by reason
-	for _, gate := range r.Gates {
-		switch known, _ := Lookup(gate.ID); {
-		case gate.unasked:
-			unasked = append(unasked, gate.ID)
-		case gate.Status == Undecided && known.decide == nil:
-			if elsewhere[known.Elsewhere] == nil {
-				reasons = append(reasons, known.Elsewhere)
-			}
-			elsewhere[known.Elsewhere] = append(elsewhere[known.Elsewhere], gate.ID)
-		default:
-			t.gate(gate)
+// WriteText prints the report for people: the verdict first, what to do about
+// it, and then what it rests on. Lines that begin with a status ("PASS", "FAIL",
+// "pass", "fail", "undecided") begin with nothing else, so that a terminal may
+// colour them.
+func (r *Report) WriteText(w io.Writer) error {
+	t := &textWriter{}
+	t.line("%s", r.verdict())
+	t.line("%s (%s), profile %s: %s, %s bytes", r.name, r.Origin, r.Profile, plural(r.Files, "file"), grouped(r.Bytes))
+	for _, g := range r.Gates {
+		if g.Status == Fail {
+			t.line("")
+			t.line("fail %s", g.ID)
+			t.findings(g, Error)
 		}
 	}
-	for _, reason := range reasons {
-		fmt.Fprintf(&t.text, "%s: %s\n", t.status(Undecided), strings.Join(elsewhere[reason], " "))
-		t.line("  ", "note: %s", reason)
+	t.warnings(r.Gates)
+	t.line("")
+	if passed := r.ids(func(g GateResult) bool { return g.Status == Pass }); len(passed) > 0 {
+		t.line("pass %s", strings.Join(passed, " "))
 	}
-	if len(unasked) > 0 {
-		t.line("", "not asked for by profile %s: %s", r.Profile, strings.Join(unasked, " "))
-	}
-	if r.Counts != nil {
-		t.counts(r.Counts)
-	}
-	if len(r.SelfDeclared) > 0 {
-		t.line("", "self-declared, not checked against anything outside the submission:")
-		for _, c := range r.SelfDeclared {
-			t.line("  ", "%s: %s = %s", c.Source, c.Name, c.Value)
-		}
-	}
-	if err := r.Err(); err != nil {
-		t.line("", "%s", err)
-	} else {
-		t.line("", "every gate that the profile decides here passed")
-	}
+	t.byReason("undecided", r.Gates, func(g GateResult) bool { return g.Status == Undecided })
+	t.byReason("not applicable", r.Gates, func(g GateResult) bool { return g.Status == NotApplicable })
+	t.details(r)
 	_, err := io.WriteString(w, t.text.String())
 	return err
 }
 
-type textWriter struct {
-	text   strings.Builder
-	width  int
-	colour bool
+// verdict is the report in one line.
+func (r *Report) verdict() string {
+	failed, open := r.Failed(), r.Open()
+	undecided := len(r.ids(func(g GateResult) bool { return g.Status == Undecided }))
+	verdict := "PASS"
+	switch {
+	case len(failed) > 0:
+		verdict = "FAIL: " + strings.Join(failed, " ")
+	case len(open) > 0:
+		verdict = "FAIL"
+	}
+	if len(open) > 0 {
+		verdict += "; undecided, which the profile does not allow: " + strings.Join(open, " ")
+		undecided -= len(open)
+	}
+	if undecided > 0 {
+		verdict += fmt.Sprintf("; %s undecided", plural(undecided, "gate"))
+	}
+	return verdict
 }
 
-// line writes one paragraph, wrapped at the width; further lines are indented
-// two columns deeper.
-func (t *textWriter) line(indent, format string, args ...any) {
-	text := indent + manifest.Printable(fmt.Sprintf(format, args...))
-	for t.width > 0 && utf8.RuneCountInString(text) > t.width {
-		cut := breakBefore(text, t.width)
-		if cut <= len(indent) {
-			break
-		}
-		t.text.WriteString(strings.TrimRight(text[:cut], " ") + "\n")
-		text = indent + "  " + strings.TrimLeft(text[cut:], " ")
-	}
-	t.text.WriteString(text + "\n")
+type textWriter struct{ text strings.Builder }
+
+func (t *textWriter) line(format string, args ...any) {
+	t.text.WriteString(manifest.Printable(fmt.Sprintf(format, args...)) + "\n")
 }
 
-// breakBefore returns where to cut text so that the first part has at most
-// width runes: after a space, or nowhere.
-func breakBefore(text string, width int) int {
-	cut, runes := 0, 0
-	for i, r := range text {
-		if runes == width {
-			break
-		}
-		runes++
-		if r == ' ' && strings.TrimSpace(text[:i]) != "" {
-			cut = i + 1
+// findings prints a gate's findings of one level.
+func (t *textWriter) findings(g GateResult, level Level) {
+	shown, more := 0, 0
+	for _, f := range g.Findings {
+		switch {
+		case f.Level != level:
+		case shown == findingsShown:
+			more++
+		default:
+			shown++
+			t.finding(f)
 		}
 	}
-	return cut
-}
-
-var statusColours = map[Status]string{Pass: "\x1b[32m", Fail: "\x1b[31m", Undecided: "\x1b[33m"}
-
-func (t *textWriter) status(s Status) string {
-	if colour := statusColours[s]; t.colour && colour != "" {
-		return colour + string(s) + "\x1b[0m"
-	}
-	return string(s)
-}
-
-func (t *textWriter) gate(g GateResult) {
-	fmt.Fprintf(&t.text, "%-14s%s\n", g.ID, t.status(g.Status))
-	for i, f := range g.Findings {
-		if i == findingsShown {
-			t.line("  ", "and %d more", len(g.Findings)-i)
-			break
-		}
-		t.finding(f)
-	}
-	for i, note := range g.Notes {
-		if i == findingsShown {
-			t.line("  ", "and %d more notes", len(g.Notes)-i)
-			break
-		}
-		t.line("  ", "note: %s", note)
+	if more > 0 {
+		t.line("  and %s more", grouped(int64(more)))
 	}
 }
 
@@ -143,7 +92,7 @@ func (t *textWriter) finding(f Finding) {
 	if subject != "" {
 		subject += ": "
 	}
-	text := string(f.Level) + ": " + subject + f.Problem
+	text := subject + f.Problem
 	switch {
 	case f.Want != "" && f.Got != "":
 		text += fmt.Sprintf(" (want %s, got %s)", f.Want, f.Got)
@@ -152,26 +101,127 @@ func (t *textWriter) finding(f Finding) {
 	case f.Got != "":
 		text += fmt.Sprintf(" (got %s)", f.Got)
 	}
-	t.line("  ", "%s", text)
+	t.line("  %s: %s", f.Level, text)
 	if f.Hint != "" {
-		t.line("    ", "%s", f.Hint)
+		t.line("    %s", f.Hint)
+	}
+}
+
+// warnings prints those of all gates, under their gates.
+func (t *textWriter) warnings(gates []GateResult) {
+	for _, g := range gates {
+		if slices.ContainsFunc(g.Findings, func(f Finding) bool { return f.Level == Warning }) {
+			t.line("")
+			t.line("warnings of %s", g.ID)
+			t.findings(g, Warning)
+		}
+	}
+}
+
+// byReason prints the gates of one status, those of one reason together.
+func (t *textWriter) byReason(title string, gates []GateResult, of func(GateResult) bool) {
+	var reasons []string // in the order of their first gates
+	ids := map[string][]string{}
+	for _, g := range gates {
+		if !of(g) {
+			continue
+		}
+		reason := g.Notes[0]
+		if ids[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		ids[reason] = append(ids[reason], g.ID)
+	}
+	if len(reasons) == 0 {
+		return
+	}
+	t.line("%s", title)
+	for _, reason := range reasons {
+		t.line("  %s: %s", strings.Join(ids[reason], " "), reason)
+	}
+}
+
+// details prints what the verdict rests on: inputs, counts, notes and claims.
+func (t *textWriter) details(r *Report) {
+	t.line("")
+	if r.Artifact != "" {
+		t.line("artifact  %s", r.Artifact)
+	}
+	if r.Set != "" {
+		t.line("set       %s", r.Set)
+	}
+	for _, trust := range r.Trust {
+		if digest := trust.Digest.String(); digest == r.Artifact || digest == r.Set {
+			t.line("trusted   %s, which it has", trust.Input)
+		} else {
+			t.line("trusted   %s %s", trust.Input, digest)
+		}
+	}
+	if r.Counts != nil {
+		t.counts(r.Counts)
+	}
+	t.notes(r.Gates)
+	if len(r.SelfDeclared) > 0 {
+		t.line("")
+		t.line("self-declared, not checked against anything outside the submission")
+		for _, c := range r.SelfDeclared {
+			t.line("  %s: %s = %s", c.Source, c.Name, c.Value)
+		}
+	}
+}
+
+// notes prints those that byReason did not.
+func (t *textWriter) notes(gates []GateResult) {
+	begun := false
+	for _, g := range gates {
+		notes := g.Notes
+		if g.Status == Undecided || g.Status == NotApplicable {
+			notes = notes[1:] // the first is the reason
+		}
+		for i, note := range notes {
+			if !begun {
+				t.line("")
+				t.line("notes")
+				begun = true
+			}
+			if i == findingsShown {
+				t.line("  %s: and %s more", g.ID, grouped(int64(len(notes)-i)))
+				break
+			}
+			t.line("  %s: %s", g.ID, note)
+		}
 	}
 }
 
 func (t *textWriter) counts(c *Counts) {
-	base := "of the pinned base"
+	base := "elements of the pinned base"
 	if c.BaseSelfDeclared {
-		base = "self-declared: as the quantization manifest says"
+		base = "elements of the base, as the quantization manifest says"
 	}
-	t.line("", "counts (%s rules)", c.Counting)
-	t.line("  ", "T  %15d  ternary weights in %d packed and %d literal of %d entries", c.Ternary, c.Packed, c.Literal, c.Entries)
-	t.line("  ", "s  %15d  scales", c.Scales)
-	t.line("  ", "f  %15d  float elements", c.Floats)
-	t.line("  ", "u  %15d  unreferenced, weighted", c.Unreferenced)
-	t.line("  ", "P0 %15d  elements %s", c.Base, base)
-	t.line("  ", "fraction %s = %d/%d", c.Fraction, c.Ternary, c.Counted())
-	t.line("  ", "stored   %d = %s of P0", c.Stored(), c.StoredRatio)
+	t.line("")
+	t.line("counts, %s rules", c.Counting)
+	for _, row := range []struct {
+		name  string
+		value int64
+		what  string
+	}{
+		{"T", c.Ternary, fmt.Sprintf("ternary weights, in %d packed and %d literal of %d entries", c.Packed, c.Literal, c.Entries)},
+		{"s", c.Scales, "scales of them"},
+		{"f", c.Floats, "weights kept in floating point"},
+		{"u", c.Unreferenced, "stored elements that no entry refers to, weighted by type"},
+		{"P0", c.Base, base + ", without embedding and head"},
+	} {
+		t.line("  %-2s %15s  %s", row.name, grouped(row.value), row.what)
+	}
+	t.line("  ternary T/(T+s+f) = %s, stored (T+s+f+u)/P0 = %s", c.Fraction, c.StoredRatio)
+	excluded := map[manifest.Role][2]int64{} // tensors and elements
 	for _, e := range c.Excluded {
-		t.line("  ", "excluded %s: %s, %d elements", e.Name, e.Role, e.Elements)
+		sum := excluded[e.Role]
+		excluded[e.Role] = [2]int64{sum[0] + 1, sum[1] + e.Elements}
+	}
+	for _, role := range []manifest.Role{manifest.RoleEmbedding, manifest.RoleHead, manifest.RoleVision, manifest.RoleMTP} {
+		if sum := excluded[role]; sum[0] > 0 {
+			t.line("  not counted: %s, %s of %s", role, plural(int(sum[1]), "element"), plural(int(sum[0]), "tensor"))
+		}
 	}
 }

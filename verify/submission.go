@@ -1,8 +1,8 @@
 package verify
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -11,6 +11,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
+	"slipway/verify/scan"
 )
 
 // submission is what the small files say about the large ones. It is derived
@@ -18,16 +19,18 @@ import (
 type submission struct {
 	shards  []string // paths of the safetensors files, sorted
 	folders []string // the folders that hold them, sorted; "." is the root
+	models  []model  // the first is the one that the quantization manifest describes, where there is one
 
 	quantizationPath string // "" where there is none
 	quantization     *manifest.Quantization
 	quantizationErr  error
-	unresolved       []Finding                         // what is not there, or stands for several things
+	spare            []Finding                         // quantization manifests beside the one that counts
+	absent           map[string]int                    // files that the manifest names and that are not there -> entries that need them
+	unresolved       []Finding                         // file names that do not stand for one file
 	uses             map[manifest.StoredTensor][]usage // who refers to a stored tensor
 
-	configPath string // "" where there is none
-	config     *modelConfig
-	configErr  error
+	indexed      []string               // tensors that an index lists
+	vocabularies map[string]*vocabulary // by path, of every tokenizer.json that was read
 }
 
 // capacity is what a stored tensor serves an entry as.
@@ -45,14 +48,10 @@ type usage struct {
 	as    capacity
 }
 
-const shardSuffix = ".safetensors"
-
-func isShard(p string) bool { return strings.HasSuffix(p, shardSuffix) }
-
 // listShards finds the safetensors files and their folders.
 func listShards(files []content.TreeFile) (shards, folders []string) {
 	for _, f := range files {
-		if isShard(f.Path) {
+		if scan.IsShard(f.Path) {
 			shards = append(shards, f.Path)
 			folders = append(folders, path.Dir(f.Path))
 		}
@@ -63,10 +62,10 @@ func listShards(files []content.TreeFile) (shards, folders []string) {
 }
 
 // readSubmission decodes the small files.
-func readSubmission(files []content.TreeFile, facts map[string]*fileFacts) *submission {
-	s := &submission{uses: map[manifest.StoredTensor][]usage{}}
+func readSubmission(files []content.TreeFile, facts map[string]*scan.File) *submission {
+	s := &submission{uses: map[manifest.StoredTensor][]usage{}, absent: map[string]int{}}
 	s.shards, s.folders = listShards(files)
-	// The manifest and config.json stand at the root or beside the shards.
+	// The manifest stands at the root or beside the shards.
 	for _, folder := range append([]string{"."}, s.folders...) {
 		p := path.Join(folder, manifest.QuantizationPath)
 		switch {
@@ -74,39 +73,27 @@ func readSubmission(files []content.TreeFile, facts map[string]*fileFacts) *subm
 		case s.quantizationPath == "":
 			s.quantizationPath = p
 		default:
-			s.unresolved = append(s.unresolved, Finding{Level: Error, Path: p, Problem: "is a second quantization manifest", Got: s.quantizationPath})
-		}
-	}
-	for _, folder := range append(slices.Clone(s.folders), ".") {
-		if p := path.Join(folder, "config.json"); facts[p] != nil && s.configPath == "" {
-			s.configPath = p
-		}
-	}
-	if f := facts[s.configPath]; f != nil {
-		if s.configErr = f.unreadable(); s.configErr == nil {
-			s.config, s.configErr = parseConfig(f.small)
+			s.spare = append(s.spare, Finding{Level: Error, Path: p, Problem: "is a second quantization manifest", Got: s.quantizationPath,
+				Hint: "keep the one that describes the weights, and remove the other"})
 		}
 	}
 	if f := facts[s.quantizationPath]; f != nil {
-		if s.quantizationErr = f.unreadable(); s.quantizationErr == nil {
-			s.readQuantization(f.small, facts)
+		if s.quantizationErr = f.Unreadable(); s.quantizationErr == nil {
+			s.readQuantization(f.Small)
+		}
+	}
+	s.divide(facts)
+	for _, folder := range s.folders {
+		if f := facts[path.Join(folder, safetensors.IndexName)]; f != nil && f.Small != nil {
+			if index, err := safetensors.ReadIndex(f.Small); err == nil { // else gate index says why not
+				s.indexed = slices.AppendSeq(s.indexed, maps.Keys(index.WeightMap))
+			}
 		}
 	}
 	return s
 }
 
-// unreadable says why a small file's content is not there.
-func (f *fileFacts) unreadable() error {
-	switch {
-	case f.err != nil:
-		return f.err
-	case f.overlong != "":
-		return errors.New(f.overlong)
-	}
-	return nil
-}
-
-func (s *submission) readQuantization(data []byte, facts map[string]*fileFacts) {
+func (s *submission) readQuantization(data []byte) {
 	q, err := manifest.DecodeQuantization(data)
 	if err != nil {
 		s.quantizationErr = err
@@ -122,6 +109,7 @@ func (s *submission) readQuantization(data []byte, facts map[string]*fileFacts) 
 				resolved[*reference.file] = target
 			}
 			if target == "" {
+				s.absent[*reference.file]++
 				continue
 			}
 			*reference.file = target
@@ -163,11 +151,7 @@ func (s *submission) resolve(file string) string {
 	switch len(found) {
 	case 1:
 		return found[0]
-	case 0:
-		s.unresolved = append(s.unresolved, Finding{
-			Level: Error, Path: file, Problem: "the quantization manifest names this shard, which is not there",
-			Hint: "file names count from the submission's root or from the folder of the shards",
-		})
+	case 0: // absent has it
 	default:
 		s.unresolved = append(s.unresolved, Finding{
 			Level: Error, Path: file, Problem: "the quantization manifest's file name stands for several files",
@@ -236,49 +220,14 @@ func literalUnit(e manifest.Quantity) int64 {
 	return e.Shape[len(e.Shape)-1]
 }
 
-// observersFor returns what to look at in a stored tensor, by what the
-// quantization manifest says it is.
-func (s *submission) observersFor(file string, t safetensors.Tensor, whole bool) []observer {
-	observers := []observer{observePrefix()}
-	if whole {
-		observers = append(observers, observeDigest())
-	}
-	if finite := observeFinite(t.DType); finite != nil {
-		observers = append(observers, finite)
-	}
-	for _, use := range s.uses[manifest.StoredTensor{File: file, Tensor: t.Name}] {
-		entry := s.quantization.Tensors[use.entry]
-		var o observer
-		switch {
-		case use.as == asCodes:
-			unit := max(t.Bytes(), 1)
-			if p, err := packingOf(entry); err == nil && slices.Equal(p.codes, t.Shape) {
-				unit = entry.GroupSize / 4
-			}
-			o = observeCodes(unit)
-		case use.as == asScales:
-			o = observeScales(t.DType)
-		case entry.Kind == manifest.KindLiteral:
-			o = observeLiteral(t.DType, literalUnit(entry))
-		}
-		if o != nil {
-			return append(observers, o) // a second use is an error of its own
-		}
-	}
-	return observers
-}
-
-// storesHead reports whether the submission's manifest lists an output head.
+// storesHead reports whether the submission's manifest or an index lists an
+// output head.
 func (s *submission) storesHead() bool {
-	if s.quantization == nil {
-		return false
+	isHead := func(name string) bool { return roleByName(name) == manifest.RoleHead }
+	if s.quantization != nil && slices.ContainsFunc(s.quantization.Names(), isHead) {
+		return true
 	}
-	for name := range s.quantization.Tensors {
-		if roleByName(name) == manifest.RoleHead {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.indexed, isHead)
 }
 
 // roleByName tells a tensor's part where no contract does.

@@ -20,7 +20,7 @@ import (
 // Options are Run's trusted inputs.
 type Options struct {
 	Profile  profiles.Profile
-	Source   manifest.Digest         // of the profile's file, which the report names; zero: none is named
+	Trust    []Trust                 // what Profile and Contract were read from; the report repeats it
 	Contract *manifest.Contract      // overrides the contracts of the profile's bases
 	Expect   manifest.Digest         // the artifact's or the set's digest; zero: any
 	Workers  int                     // files read at a time; 0: one for each core
@@ -38,7 +38,7 @@ func Run(ctx context.Context, tree *content.Tree, options Options) (*Report, err
 	if err != nil {
 		return nil, err
 	}
-	facts, sub, err := collect(ctx, tree, options, contract)
+	facts, sub, err := read(ctx, tree, options, contract)
 	if err != nil {
 		return nil, fmt.Errorf("verify %s: %w", tree.Name, err)
 	}
@@ -126,14 +126,7 @@ func (e *evidence) report() *Report {
 	if digest, ok := e.setDigest(); ok {
 		r.Set = digest.String()
 	}
-	if !e.options.Source.IsZero() {
-		r.Trust = append(r.Trust, Trust{"profile " + e.options.Profile.Name, e.options.Source})
-	}
-	if e.contract != nil {
-		if data, err := e.contract.Encode(); err == nil {
-			r.Trust = append(r.Trust, Trust{"contract of " + e.contract.Repository, manifest.DigestBytes(data)})
-		}
-	}
+	r.Trust = append(r.Trust, e.options.Trust...)
 	if !e.options.Expect.IsZero() {
 		r.Trust = append(r.Trust, Trust{"expected digest", e.options.Expect})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -12,14 +13,15 @@ import (
 
 	"slipway/bundle"
 	"slipway/manifest"
+	"slipway/manifest/content"
 	"slipway/manifest/layout"
 )
 
 func (a *app) buildCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "build [bundle.hcl] (--out DIR | --layout DIR)",
+		Use:   "build [bundle.hcl | DIR] (--out DIR | --layout DIR)",
 		Short: "Build a submission folder or an OCI layout",
-		Long: `Builds what plan shows. --out writes a submission folder, --layout an OCI layout;
+		Long: `Builds what plan shows; DIR stands for the bundle.hcl in it. --out writes a submission folder, --layout an OCI layout;
 both may be given. Sources are only read. The last line on stdout is the
 artifact's digest. It depends on the files' paths, contents and exec bits, on the
 bundle's name and on the base's revision, and on nothing else.`,
@@ -31,9 +33,15 @@ bundle's name and on the base's revision, and on nothing else.`,
 	cmd.Flags().StringVar(&chosen.Tag, "tag", "latest", "name in the layout's index")
 	cmd.Flags().BoolVar(&chosen.Link, "link", false, "hard-link weights into the layout instead of copying them")
 	a.cacheFlag(cmd)
+	a.relockFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkTag(chosen.Tag); err != nil {
 			return err
+		}
+		for _, name := range []string{"out", "layout"} {
+			if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+				return usageError{fmt.Errorf("--%s is empty", name)}
+			}
 		}
 		if *out == "" && *into == "" {
 			return usageError{manifest.WithHint(fmt.Errorf("nothing says where to build"), "add --out DIR or --layout DIR")}
@@ -41,7 +49,7 @@ bundle's name and on the base's revision, and on nothing else.`,
 		if err := checkApart(*out, *into); err != nil {
 			return err
 		}
-		p, err := a.plan(cmd.Context(), bundleFile(args))
+		p, err := a.plan(cmd.Context(), bundleFile(args), false)
 		if err != nil {
 			return err
 		}
@@ -86,6 +94,7 @@ func (a *app) build(ctx context.Context, plan *bundle.Plan, out, into string, ch
 	cache := a.cache()
 	var digest manifest.Digest
 	if out != "" {
+		before := inventoryDigest(out)
 		m := a.meter("build "+out, planBytes(plan))
 		sealed, err := bundle.WriteFolder(ctx, plan, out, bundle.Options{Cache: cache, Progress: m.add})
 		m.end()
@@ -93,6 +102,9 @@ func (a *app) build(ctx context.Context, plan *bundle.Plan, out, into string, ch
 			return err
 		}
 		digest = sealed.Descriptor.Digest
+		if !before.IsZero() && before != inventoryDigest(out) {
+			fmt.Fprintf(a.Stderr, "note: %s held another bundle, which this one replaced\n", out)
+		}
 		fmt.Fprintf(a.Stdout, "folder %s, set digest %s\n", out, sealed.SetDigest)
 		if err := sealed.Close(); err != nil {
 			return err
@@ -109,11 +121,23 @@ func (a *app) build(ctx context.Context, plan *bundle.Plan, out, into string, ch
 			return err
 		}
 	}
-	if err := a.saveCache(cache); err != nil {
-		return err
-	}
+	_ = cache.Save() // costs time next time, and no more
 	fmt.Fprintln(a.Stdout, digest)
 	return nil
+}
+
+// inventoryDigest tells bundles in folders apart; zero where there is none.
+func inventoryDigest(folder string) manifest.Digest {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return manifest.Digest{}
+	}
+	defer root.Close()
+	digest, err := content.FileDigest(root, manifest.InventoryPath)
+	if err != nil {
+		return manifest.Digest{}
+	}
+	return digest
 }
 
 func (a *app) buildLayout(ctx context.Context, plan *bundle.Plan, into string, chosen bundle.LayoutOptions, options bundle.Options) (*bundle.Sealed, error) {

@@ -16,7 +16,6 @@ func (a *app) diffCommand() *cobra.Command {
 		Args:  exactly(2),
 	}
 	a.httpFlag(cmd)
-	a.cacheFlag(cmd)
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		first, err := a.openTree(cmd.Context(), args[0])

@@ -51,7 +51,6 @@ func (a *app) inspectCommand() *cobra.Command {
 		Args:  exactly(1),
 	}
 	a.httpFlag(cmd)
-	a.cacheFlag(cmd)
 	tensors := cmd.Flags().Bool("tensors", false, "list the tensors of every shard")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

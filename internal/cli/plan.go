@@ -13,14 +13,14 @@ import (
 
 func (a *app) planCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "plan [bundle.hcl]",
+		Use:   "plan [bundle.hcl | DIR]",
 		Short: "Show what would be built, and why",
-		Long:  "Reads names, sizes and shard headers, no weights, and writes nothing.",
+		Long:  "Reads names, sizes and shard headers, no weights, and writes nothing. DIR stands\nfor the bundle.hcl in it.",
 		Args:  between(0, 1),
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := a.plan(cmd.Context(), bundleFile(args))
+		p, err := a.plan(cmd.Context(), bundleFile(args), true)
 		if err != nil {
 			return err
 		}

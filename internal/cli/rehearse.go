@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,20 +23,24 @@ import (
 func (a *app) rehearseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rehearse [BUNDLE]",
-		Short: "Build, push, pull, compare and verify: the whole way, before it counts",
+		Short: "Build, push, pull, compare, verify and start: the whole way, before it counts",
 		Long: `Takes bundle.hcl (or another bundle), pushes it to a registry of its own that
 lives as long as the rehearsal, pulls it back, compares what came back with what
-was sent, and verifies it. Nothing is left behind. --require says what must have
-been decided here: static (gates that the profile lets stay undecided may), or
-all.`,
+was sent, verifies it, unpacks it, starts serve.sh (unsandboxed) and measures it
+with the profile's public examples. It needs room for three copies in the
+temporary folder and leaves nothing there; with --to, the tag stays in that
+registry. --require says what must have been decided here: static (gates that
+the profile lets stay undecided may), or all.`,
 		Args: between(0, 1),
 	}
 	var t trust
 	t.flags(cmd)
 	a.httpFlag(cmd)
 	a.cacheFlag(cmd)
+	a.relockFlag(cmd)
+	asJSON := jsonFlag(cmd)
 	to := cmd.Flags().String("to", "", "rehearse with this registry reference instead of the embedded registry")
-	require := cmd.Flags().String("require", "static", "what must be decided: static or all")
+	require := cmd.Flags().String("require", "static", "what must be decided here: static or all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *require != "static" && *require != "all" {
 			return usageError{fmt.Errorf("--require %q is not static or all", *require)}
@@ -45,7 +50,7 @@ all.`,
 				return err
 			}
 		}
-		r := &rehearsal{app: a, subject: bundleFile(args), to: *to, all: *require == "all"}
+		r := &rehearsal{app: a, subject: bundleFile(args), to: *to, all: *require == "all", asJSON: *asJSON}
 		if err := r.readTrust(&t); err != nil {
 			return err
 		}
@@ -60,6 +65,7 @@ type rehearsal struct {
 	subject string
 	to      string
 	all     bool
+	asJSON  bool // steps go to standard error
 	options verify.Options
 	work    string
 	steps   int
@@ -69,6 +75,11 @@ type rehearsal struct {
 // owner wrote both, and the report prints the profile's digest.
 func (r *rehearsal) readTrust(t *trust) error {
 	path, _, kind := classify(r.subject)
+	if kind == content.OriginReference {
+		if _, err := registry.ParseReference(r.subject); err != nil {
+			return notThere(r.subject, referenceError{err})
+		}
+	}
 	if kind == content.OriginFolder && holdsBundle(path) {
 		path, kind = filepath.Join(path, "bundle.hcl"), originPlan
 	}
@@ -77,7 +88,7 @@ func (r *rehearsal) readTrust(t *trust) error {
 		if err != nil {
 			return err
 		}
-		t.profile = wanted.ProfileSource()
+		t.profile, t.named = wanted.ProfileSource(), path
 	}
 	var err error
 	r.options, err = t.options()
@@ -86,7 +97,11 @@ func (r *rehearsal) readTrust(t *trust) error {
 
 func (r *rehearsal) step(format string, args ...any) {
 	r.steps++
-	fmt.Fprintf(r.Stdout, "%d. %s\n", r.steps, fmt.Sprintf(format, args...))
+	out := r.Stdout
+	if r.asJSON {
+		out = r.Stderr
+	}
+	fmt.Fprintf(out, "%d. %s\n", r.steps, manifest.Printable(fmt.Sprintf(format, args...)))
 }
 
 func (r *rehearsal) run(ctx context.Context) (err error) {
@@ -98,7 +113,7 @@ func (r *rehearsal) run(ctx context.Context) (err error) {
 			err = removeErr
 		}
 	}()
-	from, err := r.openSource(ctx, r.subject)
+	from, err := r.openSource(ctx, r.subject, r.cache())
 	if err != nil {
 		return err
 	}
@@ -128,11 +143,11 @@ func (r *rehearsal) run(ctx context.Context) (err error) {
 		return err
 	}
 	r.step("verified what came back")
-	fmt.Fprintln(r.Stdout)
-	if err := report.WriteText(r.Stdout, verify.TextOptions{Colour: r.Colour}); err != nil {
+	measured, err := r.boot(ctx, pulled)
+	if err != nil {
 		return err
 	}
-	return r.conclude(report, digest)
+	return r.conclude(report, measured, digest)
 }
 
 // roundTrip pushes the bundle and pulls it back into a layout.
@@ -159,7 +174,7 @@ func (r *rehearsal) roundTrip(ctx context.Context, from *source) (string, error)
 		return "", err
 	}
 	into := filepath.Join(r.work, "pulled")
-	back := &source{Reader: repository, name: ref.Tag, remedy: "the registry sent other bytes than its manifest names"}
+	back := &source{Reader: repository, name: ref.Tag, shown: where, remedy: "the registry sent other bytes than its manifest names"}
 	if _, err := r.pull(ctx, back, into, "rehearsal"); err != nil {
 		return "", err
 	}
@@ -181,25 +196,50 @@ func (r *rehearsal) compare(ctx context.Context, sent, received *content.Tree) e
 	return nil
 }
 
-// conclude prints what is left to decide and, last, the digest.
-func (r *rehearsal) conclude(report *verify.Report, digest manifest.Digest) error {
-	var undecided []string
+// rehearsed is what rehearse --json prints.
+type rehearsed struct {
+	Digest    manifest.Digest `json:"digest"`
+	Undecided []string        `json:"undecided"`
+	Measured  *measurement    `json:"measured"` // null: the submission was not started
+	Report    *verify.Report  `json:"report"`
+}
+
+// conclude prints the report, what is left to decide and, last, the digest.
+func (r *rehearsal) conclude(report *verify.Report, measured *measurement, digest manifest.Digest) error {
+	result := rehearsed{digest, []string{}, measured, report}
 	for _, gate := range report.Gates {
 		if gate.Status == verify.Undecided {
-			undecided = append(undecided, gate.ID)
+			result.Undecided = append(result.Undecided, gate.ID)
 		}
 	}
-	if len(undecided) > 0 {
-		fmt.Fprintf(r.Stdout, "\nnot decided here: %s\n", strings.Join(undecided, " "))
+	if r.asJSON {
+		if err := r.printJSON(result); err != nil {
+			return err
+		}
+	} else if err := r.printResult(result); err != nil {
+		return err
 	}
-	fmt.Fprintln(r.Stdout, digest)
-	if err := report.Err(); err != nil {
-		fmt.Fprintf(r.Stderr, "slipway rehearse: %v\n", err)
-		return errFindings
+	err := errors.Join(report.Err(), measured.shortfall())
+	if r.all && len(result.Undecided) > 0 {
+		err = errors.Join(err, fmt.Errorf("--require all, and %d gates are undecided", len(result.Undecided)))
 	}
-	if r.all && len(undecided) > 0 {
-		fmt.Fprintf(r.Stderr, "slipway rehearse: --require all, and %d gates are undecided\n", len(undecided))
-		return errFindings
+	if err == nil {
+		return nil
 	}
-	return nil
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintf(r.Stderr, "slipway rehearse: %s\n", manifest.Printable(line))
+	}
+	return errFindings
+}
+
+func (r *rehearsal) printResult(result rehearsed) error {
+	fmt.Fprintln(r.Stdout)
+	if err := r.writeReport(result.Report); err != nil {
+		return err
+	}
+	if len(result.Undecided) > 0 {
+		fmt.Fprintf(r.Stdout, "\nnot decided here: %s\n", strings.Join(result.Undecided, " "))
+	}
+	_, err := fmt.Fprintln(r.Stdout, result.Digest)
+	return err
 }

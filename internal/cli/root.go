@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ type app struct {
 	progressMode string
 	noCache      bool
 	plainHTTP    bool
+	relock       bool
 }
 
 // errFindings ends a command that ran and found something: exit code 3, and
@@ -32,7 +34,9 @@ func (e usageError) Unwrap() error { return e.error }
 
 // Run executes one command line and returns its exit code.
 func Run(ctx context.Context, environment Environment) int {
-	out := &checkedWriter{w: environment.Stdout}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	out := &checkedWriter{w: environment.Stdout, failed: stop}
 	environment.Stdout = out
 	a := &app{Environment: environment}
 	root := a.root()
@@ -41,17 +45,20 @@ func Run(ctx context.Context, environment Environment) int {
 	root.SetOut(environment.Stdout)
 	root.SetErr(environment.Stderr)
 	command, err := root.ExecuteContextC(ctx)
-	if out.err != nil && (err == nil || errors.Is(err, errFindings)) {
-		err = fmt.Errorf("write standard output: %w", out.err)
+	if out.err != nil {
+		fmt.Fprintf(a.Stderr, "%s: write standard output: %v\n", command.CommandPath(), out.err)
+		return ExitCannotRun
 	}
 	return a.exit(ctx, command, err)
 }
 
 // checkedWriter remembers the first error of a writer that most callers print
-// to without looking: a digest that was never written must not end in success.
+// to without looking, and stops the command: a digest that was never written
+// must not end in success.
 type checkedWriter struct {
-	w   io.Writer
-	err error
+	w      io.Writer
+	failed func(error)
+	err    error
 }
 
 func (c *checkedWriter) Write(p []byte) (int, error) {
@@ -61,6 +68,7 @@ func (c *checkedWriter) Write(p []byte) (int, error) {
 		if c.err = err; errors.As(err, &pathError) {
 			c.err = pathError.Err
 		}
+		c.failed(c.err)
 	}
 	return n, err
 }
@@ -94,11 +102,10 @@ func (a *app) printError(command *cobra.Command, err error) {
 		text += "\n" + hint
 	}
 	for i, line := range strings.Split(text, "\n") {
-		indent := ""
-		if i > 0 && !strings.HasPrefix(line, " ") {
-			indent = "  "
+		if i > 0 {
+			line = "  " + line
 		}
-		fmt.Fprintf(a.Stderr, "%s%s\n", indent, manifest.Printable(line))
+		fmt.Fprintln(a.Stderr, manifest.Printable(line))
 	}
 }
 
@@ -131,7 +138,7 @@ Exit codes: 0 done, 1 could not run, 2 usage, 3 findings, 130 interrupted.`,
 	for _, command := range []*cobra.Command{
 		a.initCommand(), a.planCommand(), a.buildCommand(), a.verifyCommand(), a.rehearseCommand(),
 		a.pushCommand(), a.pullCommand(), a.unpackCommand(), a.inspectCommand(), a.diffCommand(),
-		a.explainCommand(), a.loginCommand(),
+		a.explainCommand(), a.loginCommand(), a.serveCommand(),
 	} {
 		command.DisableFlagsInUseLine = true
 		root.AddCommand(command)
@@ -181,6 +188,8 @@ func exactly(n int) cobra.PositionalArgs { return between(n, n) }
 func between(low, high int) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
+		case slices.Contains(args, ""):
+			return usageError{errors.New("an argument is empty")}
 		case len(args) < low:
 			return usageError{fmt.Errorf("needs %s, got %d", count(low, "argument"), len(args))}
 		case len(args) > high:

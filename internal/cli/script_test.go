@@ -63,7 +63,7 @@ func limitFileSize() {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"), Cmds: scriptCommands, Condition: scriptCondition,
-		RequireUniqueNames: true, ContinueOnError: true,
+		RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SLIPWAY_CACHE", filepath.Join(env.WorkDir, "cache"))
 			env.Setenv("DOCKER_CONFIG", filepath.Join(env.WorkDir, "docker"))

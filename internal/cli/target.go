@@ -31,6 +31,10 @@ func (a *app) cacheFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.noCache, "no-cache", false, "hash every file again, whatever the digest cache knows")
 }
 
+func (a *app) relockFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.relock, "relock", false, "in a clone: write runtime/runtime.lock anew from the runtime that is built")
+}
+
 func (a *app) httpFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.plainHTTP, "plain-http", false, "allow http to registries on other machines")
 }
@@ -42,8 +46,9 @@ type planned struct {
 	plan    *bundle.Plan
 }
 
-// plan loads and plans a bundle.hcl. A folder stands for the bundle.hcl in it.
-func (a *app) plan(ctx context.Context, path string) (*planned, error) {
+// plan loads and plans a bundle.hcl; a folder stands for the bundle.hcl in it.
+// With toRead the plan is only looked at, and may name a runtime that is not built.
+func (a *app) plan(ctx context.Context, path string, toRead bool) (*planned, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "bundle.hcl")
 	}
@@ -58,6 +63,11 @@ func (a *app) plan(ctx context.Context, path string) (*planned, error) {
 	found, err := bundle.Inspect(ctx, wanted)
 	if err != nil {
 		return nil, err
+	}
+	if wanted.Runtime != nil && a.Source != nil {
+		if found.Runtime, err = a.builtRuntime(ctx, wanted.Runtime.Device.Value, toRead); err != nil {
+			return nil, fmt.Errorf("%s: %w", wanted.Runtime.At, err)
+		}
 	}
 	plan, err := bundle.MakePlan(wanted, profile, found)
 	if err != nil {
@@ -74,24 +84,18 @@ func bundleFile(args []string) string {
 	return "bundle.hcl"
 }
 
-func (a *app) seal(ctx context.Context, plan *bundle.Plan) (*bundle.Sealed, error) {
-	cache := a.cache()
+// seal reads what a plan names. cache may be nil; only what builds or sends a
+// bundle passes one.
+func (a *app) seal(ctx context.Context, plan *bundle.Plan, cache *content.DigestCache) (*bundle.Sealed, error) {
 	m := a.meter("read", planBytes(plan))
 	defer m.end()
 	sealed, err := bundle.Seal(ctx, plan, bundle.Options{Cache: cache, Progress: m.add})
 	if err != nil {
 		return nil, err
 	}
-	return sealed, a.saveCache(cache)
-}
-
-// saveCache keeps what was learnt. That it cannot be kept costs time next
-// time, and fails no command.
-func (a *app) saveCache(cache *content.DigestCache) error {
-	if err := cache.Save(); err != nil {
-		fmt.Fprintf(a.Stderr, "note: %v\n", err)
-	}
-	return nil
+	// That what was learnt cannot be kept costs time next time, and no more.
+	_ = cache.Save()
+	return sealed, nil
 }
 
 func planBytes(plan *bundle.Plan) int64 {
@@ -107,13 +111,14 @@ type source struct {
 	content.Reader
 	name   string // tag or digest in it
 	origin content.Origin
+	shown  string // how the user named it
 	remedy string // when its bytes are not what its manifest says
 	close  func() error
 }
 
 // openSource opens whatever holds an artifact: a bundle.hcl, a layout or a
 // registry. A folder holds files but no artifact.
-func (a *app) openSource(ctx context.Context, text string) (*source, error) {
+func (a *app) openSource(ctx context.Context, text string, cache *content.DigestCache) (*source, error) {
 	path, name, kind := classify(text)
 	if kind == content.OriginFolder && holdsBundle(path) {
 		kind = originPlan
@@ -126,25 +131,25 @@ func (a *app) openSource(ctx context.Context, text string) (*source, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &source{l, name, kind, "a file of the layout was damaged or changed since it was built; build again", l.Close}, nil
+		return &source{l, name, kind, text, "a file of the layout was damaged or changed since it was built; build again", l.Close}, nil
 	case content.OriginReference:
 		repository, ref, err := a.openRepository(text)
 		if err != nil {
 			return nil, notThere(text, err)
 		}
-		return &source{repository, refName(ref), kind, "the registry sent other bytes than its manifest names; try again, or ask its operator", func() error { return nil }}, nil
+		return &source{repository, refName(ref), kind, text, "the registry sent other bytes than its manifest names; try again, or ask its operator", func() error { return nil }}, nil
 	case originPlan:
-		p, err := a.plan(ctx, path)
+		p, err := a.plan(ctx, path, false)
 		if err != nil {
 			return nil, err
 		}
-		sealed, err := a.seal(ctx, p.plan)
+		sealed, err := a.seal(ctx, p.plan, cache)
 		if err != nil {
 			return nil, err
 		}
-		return &source{sealed, "", content.OriginFolder, "build again", sealed.Close}, nil
+		return &source{sealed, "", content.OriginFolder, text, "build again", sealed.Close}, nil
 	}
-	return nil, manifest.WithHint(fmt.Errorf("%s is a folder of files and holds no artifact", text), "give a bundle.hcl, an OCI layout or a registry reference")
+	return nil, manifest.WithHint(fmt.Errorf("%s is a folder of files and holds no artifact", text), "give the bundle.hcl that it was built from (the digest is the same), an OCI layout or a registry reference")
 }
 
 // holdsBundle reports whether a folder has a bundle.hcl to build from.
@@ -157,9 +162,12 @@ func holdsBundle(folder string) bool {
 func (a *app) openTree(ctx context.Context, text string) (*content.Tree, error) {
 	path, _, kind := classify(text)
 	if kind == content.OriginFolder {
+		if holdsBundle(path) {
+			fmt.Fprintf(a.Stderr, "note: taking the files of %s as they lie there; %s says what a build takes of them\n", path, filepath.Join(path, "bundle.hcl"))
+		}
 		return content.OpenFolder(ctx, path)
 	}
-	s, err := a.openSource(ctx, text)
+	s, err := a.openSource(ctx, text, nil)
 	if err != nil {
 		return nil, err
 	}

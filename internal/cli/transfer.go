@@ -30,7 +30,7 @@ push goes on where it stopped, and the tag is written last.`,
 		if err != nil {
 			return err
 		}
-		from, err := a.openSource(cmd.Context(), args[0])
+		from, err := a.openSource(cmd.Context(), args[0], a.cache())
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func artifactBytes(ctx context.Context, from *source) (int64, error) {
 	}
 	data, err := content.ReadBlob(ctx, from, descriptor, manifest.MaxManifestBytes)
 	if err != nil {
-		return 0, fmt.Errorf("read manifest: %w", err)
+		return 0, fmt.Errorf("read manifest of %s: %w", from.shown, err)
 	}
 	artifact, err := manifest.DecodeArtifact(data)
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *app) pullCommand() *cobra.Command {
 		if name == "" {
 			name = ref.Tag
 		}
-		from := &source{Reader: repository, name: refName(ref), remedy: "the registry sent other bytes than its manifest names; try again, or ask its operator"}
+		from := &source{Reader: repository, name: refName(ref), shown: args[0], remedy: "the registry sent other bytes than its manifest names; try again, or ask its operator"}
 		descriptor, err := a.pull(cmd.Context(), from, args[1], name)
 		if err != nil {
 			return err
@@ -167,7 +167,10 @@ func (a *app) pull(ctx context.Context, from *source, into, tag string) (manifes
 		Progress: func(_ manifest.Descriptor, bytes int64) { m.add(bytes) },
 		Skipped:  func(blob manifest.Descriptor) { m.add(blob.Size) },
 	})
-	if err == nil && tag == "" {
+	if err != nil {
+		return descriptor, fmt.Errorf("%s: %w", from.shown, err)
+	}
+	if tag == "" {
 		err = target.Tag(ctx, descriptor, "")
 	}
 	return descriptor, err
@@ -181,7 +184,6 @@ func (a *app) unpackCommand() *cobra.Command {
 		Args:  exactly(2),
 	}
 	a.httpFlag(cmd)
-	a.cacheFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		tree, err := a.openTree(cmd.Context(), args[0])
 		if err != nil {

@@ -3,7 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +21,7 @@ import (
 // of the submission itself.
 type trust struct {
 	profile  string
+	named    string // what named the profile, if no flag did
 	contract string
 	expect   string
 }
@@ -48,7 +52,12 @@ func (t *trust) options() (verify.Options, error) {
 	if err != nil {
 		return options, err
 	}
-	options.Profile, options.Source = profile, source
+	options.Profile = profile
+	name := "profile " + profile.Name
+	if t.named != "" {
+		name += ", which " + t.named + " names"
+	}
+	options.Trust = []verify.Trust{{Input: name, Digest: source}}
 	if t.expect != "" {
 		if options.Expect, err = manifest.ParseDigest(t.expect); err != nil {
 			return options, usageError{fmt.Errorf("--expect: %w", err)}
@@ -64,6 +73,13 @@ func (t *trust) options() (verify.Options, error) {
 			return options, fmt.Errorf("read contract %s: %w", t.contract, err)
 		}
 		options.Contract = &contract
+		options.Trust = append(options.Trust, verify.Trust{Input: "contract " + t.contract, Digest: manifest.DigestBytes(data)})
+		return options, nil
+	}
+	for _, base := range profile.Bases {
+		if base.Contract != nil {
+			options.Trust = append(options.Trust, verify.Trust{Input: "contract of " + base.Repository, Digest: base.Source})
+		}
 	}
 	return options, nil
 }
@@ -88,7 +104,7 @@ fails or stays undecided where the profile does not allow that.`,
 			if err != nil {
 				return err
 			}
-			t.profile = wanted.ProfileSource()
+			t.profile, t.named = wanted.ProfileSource(), args[0]
 		}
 		options, err := t.options()
 		if err != nil {
@@ -124,7 +140,7 @@ func (a *app) printReport(report *verify.Report, asJSON bool) error {
 		if _, err := a.Stdout.Write(data); err != nil {
 			return err
 		}
-	} else if err := report.WriteText(a.Stdout, verify.TextOptions{Colour: a.Colour}); err != nil {
+	} else if err := a.writeReport(report); err != nil {
 		return err
 	}
 	if report.Err() != nil {
@@ -133,27 +149,87 @@ func (a *app) printReport(report *verify.Report, asJSON bool) error {
 	return nil
 }
 
+// writeReport prints a report for people, its verdicts coloured on a terminal.
+func (a *app) writeReport(report *verify.Report) error {
+	var text strings.Builder
+	if err := report.WriteText(&text); err != nil {
+		return err
+	}
+	out := text.String()
+	if a.Colour {
+		out = colourVerdicts(out)
+	}
+	_, err := io.WriteString(a.Stdout, out)
+	return err
+}
+
+// verdictColours are those of the words that lines of a report begin with.
+var verdictColours = map[string]string{
+	"PASS": "\x1b[32m", "pass": "\x1b[32m", "FAIL": "\x1b[31m", "fail": "\x1b[31m", "undecided": "\x1b[33m",
+}
+
+// colourVerdicts colours a report's verdicts: whole words at the start of lines.
+func colourVerdicts(report string) string {
+	lines := strings.SplitAfter(report, "\n")
+	for i, line := range lines {
+		word := line
+		if end := strings.IndexAny(line, " :;\n"); end >= 0 {
+			word = line[:end]
+		}
+		if colour := verdictColours[word]; colour != "" {
+			lines[i] = colour + word + "\x1b[0m" + line[len(word):]
+		}
+	}
+	return strings.Join(lines, "")
+}
+
 func (a *app) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain GATE",
 		Short: "Say what a gate promises, where its rule comes from, and show a failure",
 		Args:  between(0, 1),
 	}
+	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			rows := [][]string{{"GATE", "PROMISE"}}
-			for _, gate := range verify.All() {
-				rows = append(rows, []string{gate.ID, gate.Promise})
+		for _, id := range args {
+			text, err := verify.Explain(id)
+			if err != nil {
+				return usageError{err}
 			}
-			table(a.Stdout, rows)
-			return nil
+			if !*asJSON {
+				_, err = fmt.Fprint(a.Stdout, text)
+				return err
+			}
 		}
-		text, err := verify.Explain(args[0])
-		if err != nil {
-			return usageError{err}
+		if *asJSON {
+			return a.printJSON(describeGates(args))
 		}
-		_, err = fmt.Fprint(a.Stdout, text)
-		return err
+		rows := [][]string{{"GATE", "PROMISE"}}
+		for _, gate := range verify.All() {
+			rows = append(rows, []string{gate.ID, gate.Promise})
+		}
+		table(a.Stdout, rows)
+		return nil
 	}
 	return cmd
+}
+
+// describedGate is what explain --json prints of a gate.
+type describedGate struct {
+	ID        string `json:"id"`
+	Promise   string `json:"promise"`
+	Source    string `json:"source"`
+	Example   string `json:"example,omitempty"`
+	Elsewhere string `json:"not_decided_here,omitempty"`
+}
+
+// describeGates describes the named gates, or all.
+func describeGates(ids []string) []describedGate {
+	described := []describedGate{}
+	for _, gate := range verify.All() {
+		if len(ids) == 0 || slices.Contains(ids, gate.ID) {
+			described = append(described, describedGate{gate.ID, gate.Promise, gate.Source, gate.Example, gate.Elsewhere})
+		}
+	}
+	return described
 }

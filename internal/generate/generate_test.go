@@ -272,12 +272,14 @@ func TestVerifierAccepts(t *testing.T) {
 	}
 	if err := report.Err(); err != nil {
 		var text bytes.Buffer
-		_ = report.WriteText(&text, verify.TextOptions{})
+		_ = report.WriteText(&text)
 		t.Fatalf("%v\n%s", err, &text)
 	}
 	for _, id := range []string{"safetensors", "index", "coverage", "ternary", "stored", "config"} {
-		if gate, _ := report.Gate(id); gate.Status != verify.Pass || len(gate.Findings) > 0 {
-			t.Errorf("gate %s: %s, %v", id, gate.Status, gate.Findings)
+		gate, _ := report.Gate(id)
+		findings := slices.DeleteFunc(slices.Clone(gate.Findings), func(f verify.Finding) bool { return f.Path == "tokenizer.json" }) // none is written
+		if gate.Status != verify.Pass || len(findings) > 0 {
+			t.Errorf("gate %s: %s, %v", id, gate.Status, findings)
 		}
 	}
 	for _, tensor := range report.Tensors {

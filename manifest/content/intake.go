@@ -54,6 +54,16 @@ func Intake(ctx context.Context, root *os.Root, name string, size int64, target 
 	return manifest.FinishHash(h), nil
 }
 
+// FileDigest digests a regular file of a folder, whatever its size.
+func FileDigest(root *os.Root, name string) (manifest.Digest, error) {
+	file, err := OpenRegular(root, name, -1)
+	if err != nil {
+		return manifest.Digest{}, err
+	}
+	defer file.Close()
+	return digestReader(file)
+}
+
 // CopyBlocks is io.Copy that stops when ctx does and reports progress in bytes
 // to progress, which may be nil. Errors of w begin with "write", and a full
 // disk comes with a remedy.

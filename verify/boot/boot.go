@@ -161,4 +161,11 @@ func (s *Server) Stop() {
 	}
 	endGroup(s.command, true) // also what outlived its parent
 	<-s.exited
+	for deadline := time.Now().Add(reapTime); groupLives(s.command) && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
 }
+
+// reapTime is how long the system may take to end killed processes; what is
+// listed longer is dead and waits for its parent to notice.
+const reapTime = time.Second

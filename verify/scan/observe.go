@@ -1,4 +1,4 @@
-package verify
+package scan
 
 import (
 	"encoding/binary"
@@ -14,22 +14,22 @@ import (
 // length, and keeps what gates need of them.
 type observer interface {
 	write(p []byte)
-	finish(facts *tensorFacts)
+	finish(facts *Tensor)
 }
 
 // walker feeds the data section of a shard to the observers of the tensor that
 // each byte belongs to.
 type walker struct {
 	header    *safetensors.Header
-	choose    func(safetensors.Tensor) []observer
-	facts     map[string]*tensorFacts
+	ask       func(safetensors.Tensor) Questions
+	facts     map[string]*Tensor
 	next      int // index of the tensor under the cursor
 	offset    int64
 	observers []observer
 }
 
-func newWalker(header *safetensors.Header, choose func(safetensors.Tensor) []observer) *walker {
-	w := &walker{header: header, choose: choose, facts: make(map[string]*tensorFacts, len(header.Tensors))}
+func newWalker(header *safetensors.Header, ask func(safetensors.Tensor) Questions) *walker {
+	w := &walker{header: header, ask: ask, facts: make(map[string]*Tensor, len(header.Tensors))}
 	w.enter()
 	return w
 }
@@ -37,16 +37,41 @@ func newWalker(header *safetensors.Header, choose func(safetensors.Tensor) []obs
 // enter begins the tensor under the cursor, ending the empty ones before it.
 func (w *walker) enter() {
 	for w.next < len(w.header.Tensors) {
-		w.observers = w.choose(w.header.Tensors[w.next])
-		if w.header.Tensors[w.next].End > w.offset {
+		t := w.header.Tensors[w.next]
+		w.observers = observersOf(t.DType, w.ask(t))
+		if t.End > w.offset {
 			return
 		}
 		w.leave()
 	}
 }
 
+// observersOf returns those that answer the questions about a tensor.
+func observersOf(dtype safetensors.DType, q Questions) []observer {
+	observers := []observer{observePrefix()}
+	if q.Digest {
+		observers = append(observers, observeDigest())
+	}
+	if finite := observeFinite(dtype); finite != nil {
+		observers = append(observers, finite)
+	}
+	var o observer
+	switch {
+	case q.Codes > 0:
+		o = observeCodes(q.Codes)
+	case q.Scales:
+		o = observeScales(dtype)
+	case q.Literal > 0:
+		o = observeLiteral(dtype, q.Literal)
+	}
+	if o != nil {
+		observers = append(observers, o)
+	}
+	return observers
+}
+
 func (w *walker) leave() {
-	facts := &tensorFacts{}
+	facts := &Tensor{}
 	for _, o := range w.observers {
 		o.finish(facts)
 	}
@@ -90,18 +115,18 @@ func (o *digestObserver) write(p []byte) {
 	o.left -= n
 }
 
-func (o *digestObserver) finish(facts *tensorFacts) {
+func (o *digestObserver) finish(facts *Tensor) {
 	if o.whole {
-		facts.digest = manifest.FinishHash(o.hash)
+		facts.Digest = manifest.FinishHash(o.hash)
 	} else {
-		facts.prefix = manifest.FinishHash(o.hash)
+		facts.Prefix = manifest.FinishHash(o.hash)
 	}
 }
 
 // codesObserver counts two-bit codes and finds the scale units whose codes all
 // mean zero. Four codes lie in a byte; their order does not matter here.
 type codesObserver struct {
-	facts     codeFacts
+	facts     Codes
 	unitBytes int64 // bytes of codes that share a scale
 	unit      int64 // under the cursor
 	seen      int64 // bytes of that unit
@@ -111,7 +136,7 @@ type codesObserver struct {
 }
 
 func observeCodes(unitBytes int64) *codesObserver {
-	return &codesObserver{facts: codeFacts{zeroUnits: unitSet{}}, unitBytes: unitBytes, zero: true}
+	return &codesObserver{facts: Codes{ZeroUnits: UnitSet{}}, unitBytes: unitBytes, zero: true}
 }
 
 func (o *codesObserver) write(p []byte) {
@@ -139,7 +164,7 @@ func (o *codesObserver) byUnit(p []byte) {
 		p = p[n:]
 		if o.seen += n; o.seen == o.unitBytes {
 			if o.zero {
-				o.facts.zeroUnits.add(o.unit)
+				o.facts.ZeroUnits.add(o.unit)
 			}
 			o.unit++
 			o.seen, o.zero = 0, true
@@ -153,18 +178,18 @@ const unitsAtOnce = 2 << 10
 func (o *codesObserver) add(p []byte, count codeCount) {
 	o.low += count.low
 	o.high += count.high
-	if count.bad > 0 && o.facts.histogram[3] == 0 {
-		o.facts.firstBad = o.offset*4 + firstBadCode(p)
+	if count.bad > 0 && o.facts.Histogram[3] == 0 {
+		o.facts.FirstBad = o.offset*4 + firstBadCode(p)
 	}
-	o.facts.histogram[3] += count.bad
+	o.facts.Histogram[3] += count.bad
 	o.offset += int64(len(p))
 }
 
-func (o *codesObserver) finish(facts *tensorFacts) {
-	h := &o.facts.histogram
+func (o *codesObserver) finish(facts *Tensor) {
+	h := &o.facts.Histogram
 	h[1], h[2] = o.low-h[3], o.high-h[3]
 	h[0] = o.offset*4 - h[1] - h[2] - h[3]
-	facts.codes = &o.facts
+	facts.Codes = &o.facts
 }
 
 const (
@@ -319,6 +344,33 @@ func observeFinite(dtype safetensors.DType) observer {
 func (o *finiteObserver) write(p []byte) { o.words.feed(p, o.take) }
 
 func (o *finiteObserver) take(p []byte) {
+	perWord := int64(64 / o.lane)
+	if !o.equal {
+		// Four words at a time: what is finite, nearly all of it, costs one branch.
+		mask, one, top := o.mask, o.one, o.top
+		for len(p) >= 32 {
+			run := p
+			for len(run) >= 32 {
+				a, b := binary.LittleEndian.Uint64(run), binary.LittleEndian.Uint64(run[8:16])
+				c, d := binary.LittleEndian.Uint64(run[16:24]), binary.LittleEndian.Uint64(run[24:32])
+				if ((a&mask+one)|(b&mask+one)|(c&mask+one)|(d&mask+one))&top != 0 {
+					break
+				}
+				run = run[32:]
+			}
+			o.element += int64(len(p)-len(run)) / 8 * perWord
+			if p = run; len(p) < 32 {
+				break
+			}
+			o.byWord(p[:32])
+			p = p[32:]
+		}
+	}
+	o.byWord(p)
+}
+
+// byWord looks into whole words one at a time.
+func (o *finiteObserver) byWord(p []byte) {
 	for ; len(p) >= 8; p = p[8:] {
 		x := binary.LittleEndian.Uint64(p)
 		if o.equal || (x&o.mask+o.one)&o.top != 0 {
@@ -346,9 +398,9 @@ func (o *finiteObserver) inspect(x uint64) {
 	}
 }
 
-func (o *finiteObserver) finish(facts *tensorFacts) {
+func (o *finiteObserver) finish(facts *Tensor) {
 	if x, n := o.words.rest(); n > 0 { // zero padding is finite in every type
 		o.inspect(x)
 	}
-	facts.nonFinite, facts.firstNonFinite = o.count, o.first
+	facts.NonFinite, facts.FirstNonFinite = o.count, o.first
 }

@@ -1,4 +1,4 @@
-package verify
+package scan
 
 import (
 	"encoding/binary"
@@ -15,6 +15,12 @@ type valueLayout struct {
 	exponent  uint64
 }
 
+// HoldsValues reports whether scales and literal weights may have a type.
+func HoldsValues(dtype safetensors.DType) bool {
+	_, ok := layoutOf(dtype)
+	return ok
+}
+
 // layoutOf covers the types that scales and literal weights may have.
 func layoutOf(dtype safetensors.DType) (valueLayout, bool) {
 	switch dtype {
@@ -28,8 +34,9 @@ func layoutOf(dtype safetensors.DType) (valueLayout, bool) {
 	return valueLayout{}, false
 }
 
-// value returns the number that bits stand for.
-func value(dtype safetensors.DType, b uint64) float64 {
+// Value returns the number that the bits of a scale or a literal weight stand
+// for.
+func Value(dtype safetensors.DType, b uint64) float64 {
 	switch dtype {
 	case safetensors.BF16:
 		return float64(math.Float32frombits(uint32(b) << 16))
@@ -57,7 +64,7 @@ type scalesObserver struct {
 	words  words
 	dtype  safetensors.DType
 	layout valueLayout
-	facts  *scaleFacts
+	facts  *Scales
 	least  int64 // of the finite scales, their bits in the order of their values
 	most   int64
 }
@@ -68,7 +75,7 @@ func observeScales(dtype safetensors.DType) observer {
 	if !ok {
 		return nil
 	}
-	return &scalesObserver{dtype: dtype, layout: layout, facts: newScaleFacts(), least: math.MaxInt64, most: math.MinInt64}
+	return &scalesObserver{dtype: dtype, layout: layout, facts: newScales(), least: math.MaxInt64, most: math.MinInt64}
 }
 
 func (o *scalesObserver) write(p []byte) {
@@ -88,7 +95,7 @@ func (o *scalesObserver) word(x uint64, bytes int) {
 		} else {
 			o.number(b)
 		}
-		o.facts.count++
+		o.facts.Count++
 	}
 }
 
@@ -97,16 +104,16 @@ func (o *scalesObserver) unusual(b uint64) {
 	f := o.facts
 	switch {
 	case b&o.layout.magnitude == 0:
-		f.zeroUnits.add(f.count)
+		f.ZeroUnits.add(f.Count)
 		o.least, o.most = min(o.least, 0), max(o.most, 0)
 	case b&o.layout.exponent == 0:
-		f.subnormal++
+		f.Subnormal++
 		o.number(b)
 	default:
-		if f.nonFinite == 0 {
-			f.firstNonFinite = f.count
+		if f.NonFinite == 0 {
+			f.FirstNonFinite = f.Count
 		}
-		f.nonFinite++
+		f.NonFinite++
 	}
 }
 
@@ -114,7 +121,7 @@ func (o *scalesObserver) number(b uint64) {
 	order := int64(b & o.layout.magnitude)
 	if order != int64(b) {
 		order = -order
-		o.facts.negative++
+		o.facts.Negative++
 	}
 	o.least, o.most = min(o.least, order), max(o.most, order)
 }
@@ -122,19 +129,19 @@ func (o *scalesObserver) number(b uint64) {
 // ordered returns the value whose bits a scale had.
 func (o *scalesObserver) ordered(order int64) float64 {
 	if order < 0 {
-		return -value(o.dtype, uint64(-order))
+		return -Value(o.dtype, uint64(-order))
 	}
-	return value(o.dtype, uint64(order))
+	return Value(o.dtype, uint64(order))
 }
 
-func (o *scalesObserver) finish(facts *tensorFacts) {
+func (o *scalesObserver) finish(facts *Tensor) {
 	if x, n := o.words.rest(); n > 0 {
 		o.word(x, n)
 	}
 	if o.least <= o.most {
-		o.facts.min, o.facts.max = o.ordered(o.least), o.ordered(o.most)
+		o.facts.Min, o.facts.Max = o.ordered(o.least), o.ordered(o.most)
 	}
-	facts.scales = o.facts
+	facts.Scales = o.facts
 }
 
 // literalObserver checks that every unit of a float tensor is {-a, 0, +a} for
@@ -143,7 +150,7 @@ type literalObserver struct {
 	words    words
 	layout   valueLayout
 	lanes    uint64 // lane 0 of every lane of a word
-	facts    literalFacts
+	facts    Literal
 	element  int64
 	position int64  // within the unit
 	a        uint64 // the unit's magnitude, 0 while only zeros were seen
@@ -160,7 +167,7 @@ func observeLiteral(dtype safetensors.DType, unit int64) observer {
 	if layout.bits == 32 {
 		lanes = 0x0000000100000001
 	}
-	return &literalObserver{layout: layout, lanes: lanes, facts: literalFacts{unit: unit}}
+	return &literalObserver{layout: layout, lanes: lanes, facts: Literal{Unit: unit}}
 }
 
 func (o *literalObserver) write(p []byte) { o.words.feed(p, o.take) }
@@ -170,14 +177,14 @@ func (o *literalObserver) take(p []byte) {
 	magnitudes := o.lanes * o.layout.magnitude // all lanes without their signs
 	for ; len(p) >= 8; p = p[8:] {
 		x := binary.LittleEndian.Uint64(p)
-		if o.a != 0 && !o.bad && o.position+perWord < o.facts.unit {
+		if o.a != 0 && !o.bad && o.position+perWord < o.facts.Unit {
 			// A lane is not zero where adding all ones below the sign's
 			// place carries into it.
 			zero := x & magnitudes
 			other := zero ^ o.lanes*o.a
 			nonZero := (zero + magnitudes) &^ magnitudes
 			if nonZero&(other+magnitudes) == 0 {
-				o.facts.zeros += perWord - int64(bits.OnesCount64(nonZero))
+				o.facts.Zeros += perWord - int64(bits.OnesCount64(nonZero))
 				o.position += perWord
 				o.element += perWord
 				continue
@@ -197,26 +204,26 @@ func (o *literalObserver) word(x uint64, bytes int) {
 func (o *literalObserver) weight(magnitude uint64) {
 	switch {
 	case magnitude == 0:
-		o.facts.zeros++
+		o.facts.Zeros++
 	case o.a == 0:
 		o.a = magnitude
 	case magnitude != o.a && !o.bad:
 		o.bad = true
-		if o.facts.badUnits == 0 {
-			o.facts.firstBad, o.facts.first, o.facts.second = o.element, o.a, magnitude
+		if o.facts.BadUnits == 0 {
+			o.facts.FirstBad, o.facts.First, o.facts.Second = o.element, o.a, magnitude
 		}
-		o.facts.badUnits++
+		o.facts.BadUnits++
 	}
 	o.element++
-	if o.position++; o.position == o.facts.unit {
-		o.facts.units++
+	if o.position++; o.position == o.facts.Unit {
+		o.facts.Units++
 		o.position, o.a, o.bad = 0, 0, false
 	}
 }
 
-func (o *literalObserver) finish(facts *tensorFacts) {
+func (o *literalObserver) finish(facts *Tensor) {
 	if x, n := o.words.rest(); n > 0 {
 		o.word(x, n)
 	}
-	facts.literal = &o.facts
+	facts.Literal = &o.facts
 }

@@ -1,0 +1,241 @@
+//go:build unix
+
+package boot
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"slipway/manifest"
+)
+
+// The test program is its own submission: serve.sh runs it again as a server.
+func TestMain(m *testing.M) {
+	if os.Getenv("BOOT_TEST_SERVER") != "" {
+		serve()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// serve is unhealthy at first, answers questions with their last word, and
+// drafts the ids that follow the last one.
+func serve() {
+	port := flag.Int("port", 0, "")
+	flag.Parse()
+	fmt.Println("listening on", *port)
+	var polls atomic.Int32
+	http.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+		if polls.Add(1) < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	http.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
+		var in struct{ Messages []struct{ Content string } }
+		if json.NewDecoder(r.Body).Decode(&in) != nil || len(in.Messages) != 1 {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		words := strings.Fields(in.Messages[0].Content)
+		if words[0] == "fail" {
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprint(w, "out of\x1b[31m luck")
+			return
+		}
+		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q},"finish_reason":"stop"}],"usage":{"completion_tokens":2}}`, words[len(words)-1]+"\n")
+	})
+	http.HandleFunc("POST /draft", func(w http.ResponseWriter, r *http.Request) {
+		var in struct {
+			Tokens []int32
+			N      int
+		}
+		if json.NewDecoder(r.Body).Decode(&in) != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		draft := make([]int32, in.N)
+		for i := range draft {
+			draft[i] = in.Tokens[len(in.Tokens)-1] + int32(i) + 1
+		}
+		data, _ := json.Marshal(map[string]any{"draft": draft})
+		_, _ = w.Write(data)
+	})
+	fmt.Println(http.ListenAndServe("127.0.0.1:"+strconv.Itoa(*port), nil))
+	os.Exit(1)
+}
+
+func submission(t *testing.T, script string) Options {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	script = strings.ReplaceAll(script, "SERVER", "BOOT_TEST_SERVER=1 exec '"+self+"' \"$@\"")
+	if err := os.WriteFile(filepath.Join(folder, "serve.sh"), []byte("#!/bin/sh\n"+script+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return Options{Folder: folder, TempDir: t.TempDir(), Path: os.Getenv("PATH")}
+}
+
+func start(t *testing.T, script string) *Server {
+	t.Helper()
+	s, err := Start(submission(t, script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+const patience = time.Minute // far more than any of this takes
+
+func TestServe(t *testing.T) {
+	s := start(t, "SERVER")
+	if _, err := s.WaitHealthy(t.Context(), patience); err != nil {
+		t.Fatal(err)
+	}
+	questions, err := ReadQuestions([]byte(`{"id":"1","question":"say yes","answer":"yes"}
+{"id":"2","question":"say no","answer":"yes"}
+
+{"id":"3","question":"fail","answer":"yes"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := Ask(t.Context(), s.URL, questions, Load{Concurrency: 2, MaxTokens: 4, Request: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !answers[0].Right() || answers[0].Tokens != 2 || answers[0].Finish != "stop" || answers[1].Right() || answers[1].Failed != nil {
+		t.Errorf("answers %+v", answers)
+	}
+	if a := answers[2]; a.Right() || a.Failed == nil || !strings.Contains(a.Failed.Error(), `500 Internal Server Error: out of\x1b[31m luck`) {
+		t.Errorf("a failed request gives %+v", a)
+	}
+	s.Stop()
+	if _, err := http.Get(s.URL + "/health"); err == nil {
+		t.Error("the server still answers after Stop")
+	}
+	if log := s.Log(); !strings.Contains(log, "listening on") {
+		t.Errorf("log %q", log)
+	}
+}
+
+// The target goes 1 2 3 7 8 20: the first draft after 0 is right for three ids
+// and step one adds the 7; the second is right for 8 and adds 20.
+func TestMeasureDrafts(t *testing.T) {
+	s := start(t, "SERVER")
+	if _, err := s.WaitHealthy(t.Context(), patience); err != nil {
+		t.Fatal(err)
+	}
+	continuations, err := ReadContinuations([]byte(`{"id":"a","prompt":[9,0],"continuation":[1,2,3,7,8,20]}` + "\n" + `{"id":"b","prompt":[5],"continuation":[6]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := MeasureDrafts(t.Context(), s.URL, continuations, Load{Concurrency: 2, MaxTokens: 16, Request: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Tokens != 7 || a.Steps != 3 || a.Failed != 0 || a.Tau() != 7.0/3 || a.PerPrompt != 2 {
+		t.Errorf("%+v, tau %v", a, a.Tau())
+	}
+	s.Stop()
+	a, err = MeasureDrafts(t.Context(), s.URL, continuations, Load{Concurrency: 1, MaxTokens: 16, Request: patience})
+	if err != nil || a.Failed != 7 || a.Tau() != 1 { // every step adds the target's own token
+		t.Errorf("of a dead server: %+v %v", a, err)
+	}
+}
+
+func TestServerThatEnds(t *testing.T) {
+	s := start(t, "echo 'ModuleNotFoundError: accelerate' >&2\nexit 7")
+	_, err := s.WaitHealthy(t.Context(), patience)
+	if err == nil || !strings.Contains(err.Error(), "exit status 7") || !strings.Contains(manifest.Hint(err), "ModuleNotFoundError: accelerate") {
+		t.Errorf("error %v, hint %q", err, manifest.Hint(err))
+	}
+}
+
+func TestServerThatIsNeverHealthy(t *testing.T) {
+	s := start(t, "echo waiting\nexec sleep 600")
+	_, err := s.WaitHealthy(t.Context(), time.Millisecond)
+	if err == nil || !strings.Contains(err.Error(), "not healthy within 1ms") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A server that ignores the polite signal, and what it started, are gone after
+// Stop.
+func TestStopEndsTheWholeGroup(t *testing.T) {
+	options := submission(t, `trap '' TERM
+sleep 600 &
+echo $! > "$HOME/child"
+wait
+sleep 600`)
+	options.Grace = time.Millisecond
+	s, err := Start(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var child int
+	for child == 0 {
+		data, _ := os.ReadFile(filepath.Join(options.TempDir, "child"))
+		child, _ = strconv.Atoi(strings.TrimSpace(string(data)))
+	}
+	s.Stop()
+	select {
+	case <-s.Exited():
+	default:
+		t.Error("Stop returned before the server had ended")
+	}
+	// Whoever adopted the child reaps it in its own time; a zombie is dead.
+	if err := syscall.Kill(child, 0); err == nil {
+		state, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child))
+		if fields := strings.Fields(string(state)); len(fields) > 2 && !strings.Contains("ZX", fields[2]) {
+			t.Errorf("the child %d still runs: %s", child, state)
+		}
+	} else if !errors.Is(err, syscall.ESRCH) {
+		t.Error(err)
+	}
+}
+
+func TestNoServeScript(t *testing.T) {
+	_, err := Start(Options{Folder: t.TempDir(), TempDir: t.TempDir()})
+	if err == nil || manifest.Hint(err) == "" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestReadQuestionsRefuses(t *testing.T) {
+	for in, fault := range map[string]string{
+		`{"id":"1","Question":"x"}`:             `line 1: top level: key "Question" must be written "question"`,
+		"{}\n{\"id\":\"1\",\"id\":\"2\"}":       "line 2",
+		`{"id":"1","question":"x","extra":"y"}`: "unknown key",
+	} {
+		if _, err := ReadQuestions([]byte(in)); err == nil || !strings.Contains(err.Error(), fault) {
+			t.Errorf("%s: error %v, want %q", in, err, fault)
+		}
+	}
+}
+
+func TestTail(t *testing.T) {
+	log := newTail(5)
+	for _, part := range []string{"ab", "cdef", "", "0123456789"} {
+		if n, err := log.Write([]byte(part)); n != len(part) || err != nil {
+			t.Error(n, err)
+		}
+	}
+	if log.String() != "56789" {
+		t.Errorf("kept %q", log.String())
+	}
+}
