@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -89,15 +88,6 @@ func (s *Sealed) Close() error {
 		faults = append(faults, root.Close())
 	}
 	return errors.Join(faults...)
-}
-
-// onDisk is where a source is, as the digest cache knows it.
-func (p *Plan) onDisk(file PlannedFile) string {
-	folder := p.folder
-	if file.folder != "" {
-		folder = file.folder
-	}
-	return filepath.Join(folder, filepath.FromSlash(file.Source))
 }
 
 // digest reads a source once into target, which may be nil; then the cache may

@@ -24,8 +24,9 @@ type evidence struct {
 	base     *manifest.Contract // the same, under the submission's prefix of names
 
 	stored  map[manifest.StoredTensor]safetensors.Tensor
-	blocked string // why the stored tensors are not all known, or ""
-	audit   *audit // nil without a readable quantization manifest
+	blocked string   // why the stored tensors are not all known, or ""
+	audit   *audit   // nil without a readable quantization manifest
+	rebuilt *rebuilt // nil where the runtime was not built again
 }
 
 // outcome is what a gate decides. A gate with an error fails whatever status

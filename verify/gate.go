@@ -190,11 +190,11 @@ var staticGates = []Gate{
 		decide:  decideConfig,
 	},
 	{
-		ID:        "rebuild",
-		Promise:   "the runtime program is what its shipped source builds",
-		Source:    "the bundle format's runtime.lock",
-		Example:   "runtime/serve differs from what runtime/source.tar builds: build the bundle again",
-		Elsewhere: staticElsewhere,
+		ID:      "rebuild",
+		Promise: "the runtime program is what its shipped source builds",
+		Source:  "the bundle format: runtime/serve, built from runtime/source.tar as runtime.lock says",
+		Example: "runtime/serve differs from what runtime/source.tar builds: build the bundle again",
+		decide:  decideRebuild,
 	},
 }
 

@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 	"slices"
+
 	"slipway/manifest"
 )
 

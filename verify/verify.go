@@ -9,6 +9,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 
@@ -25,6 +26,11 @@ type Options struct {
 	Expect   manifest.Digest         // the artifact's or the set's digest; zero: any
 	Workers  int                     // files read at a time; 0: one for each core
 	Progress func(done, total int64) // bytes; may be nil; one call at a time
+
+	// Rebuild builds the runtime from a bundle's source.tar and returns its
+	// digest. It runs programs, so that only a caller can bring it; nil leaves
+	// gate rebuild undecided.
+	Rebuild func(ctx context.Context, sourceTar io.Reader) (manifest.Digest, error)
 }
 
 // Run verifies a tree. An error means that there is no verdict: ctx ended, or
@@ -43,6 +49,7 @@ func Run(ctx context.Context, tree *content.Tree, options Options) (*Report, err
 		return nil, fmt.Errorf("verify %s: %w", tree.Name, err)
 	}
 	e := newEvidence(tree, facts, sub, options, contract)
+	e.rebuilt = rebuild(ctx, tree, options)
 	report := e.report()
 	for _, gate := range All() {
 		if err := ctx.Err(); err != nil {

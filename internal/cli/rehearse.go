@@ -92,6 +92,9 @@ func (r *rehearsal) readTrust(t *trust) error {
 	}
 	var err error
 	r.options, err = t.options()
+	if r.GoCommand != "" {
+		r.options.Rebuild = r.rebuild
+	}
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -55,6 +56,11 @@ func (a *app) buildTools() goruntime.Tools {
 		tools.CacheDir = filepath.Join(a.CacheDir, "runtime")
 	}
 	return tools
+}
+
+// rebuild decides gate rebuild.
+func (a *app) rebuild(ctx context.Context, sourceTar io.Reader) (manifest.Digest, error) {
+	return goruntime.Rebuild(ctx, sourceTar, a.buildTools())
 }
 
 // relock writes a build into the lock of the clone that this is run in.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -98,6 +99,7 @@ fails or stays undecided where the profile does not allow that.`,
 	t.flags(cmd)
 	a.httpFlag(cmd)
 	asJSON := jsonFlag(cmd)
+	again := cmd.Flags().Bool("rebuild", false, "decide gate rebuild: build the shipped source with the go command")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if _, _, kind := classify(args[0]); kind == originPlan && t.profile == "" {
 			wanted, err := config.LoadBundle(args[0])
@@ -109,6 +111,12 @@ fails or stays undecided where the profile does not allow that.`,
 		options, err := t.options()
 		if err != nil {
 			return err
+		}
+		if *again {
+			if a.GoCommand == "" {
+				return manifest.WithHint(errors.New("--rebuild: there is no go command"), "install Go, or leave --rebuild out")
+			}
+			options.Rebuild = a.rebuild
 		}
 		tree, err := a.openTree(cmd.Context(), args[0])
 		if err != nil {

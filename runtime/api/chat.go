@@ -118,7 +118,7 @@ func (s *Server) wholeChat(w http.ResponseWriter, r *http.Request, m *Model, p p
 	}
 	choice := chatChoice{Message: &chatMessage{Role: "assistant", Content: all.content, Reasoning: all.thought}, Finish: &outcome.Reason}
 	if p.logprobs {
-		choice.Logprobs = &chatLogprobs{m.chatTokens(all.tokens)}
+		choice.Logprobs = &chatLogprobs{m.chatTokens(all.tokens, p.tokenIDs)}
 	}
 	answer.Object = "chat.completion"
 	answer.Usage = usageOf(outcome)
@@ -148,7 +148,7 @@ func (s *Server) streamChat(w http.ResponseWriter, r *http.Request, m *Model, p 
 			}
 			var logprobs *chatLogprobs
 			if p.logprobs {
-				logprobs = &chatLogprobs{m.chatTokens(piece.Tokens)}
+				logprobs = &chatLogprobs{m.chatTokens(piece.Tokens, p.tokenIDs)}
 			}
 			if piece.Text != "" || p.logprobs {
 				send(events, chatDelta{Content: &piece.Text}, logprobs, nil)

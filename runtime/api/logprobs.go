@@ -13,27 +13,32 @@ type chatCandidate struct {
 	Token   string  `json:"token"`
 	Logprob float32 `json:"logprob"`
 	Bytes   []int   `json:"bytes"`
+	ID      *int32  `json:"token_id,omitempty"` // an extension, with return_token_ids
 }
 
-func (m *Model) chatTokens(tokens []engine.Token) []chatToken {
+func (m *Model) chatTokens(tokens []engine.Token, ids bool) []chatToken {
 	list := make([]chatToken, 0, len(tokens))
 	for _, t := range tokens {
-		entry := chatToken{m.candidate(t.ID, t.Logprob), []chatCandidate{}}
+		entry := chatToken{m.candidate(t.ID, t.Logprob, ids), []chatCandidate{}}
 		for _, top := range t.Top {
-			entry.Top = append(entry.Top, m.candidate(top.Token, top.Logprob))
+			entry.Top = append(entry.Top, m.candidate(top.Token, top.Logprob, ids))
 		}
 		list = append(list, entry)
 	}
 	return list
 }
 
-func (m *Model) candidate(id int32, logprob float32) chatCandidate {
+func (m *Model) candidate(id int32, logprob float32, withID bool) chatCandidate {
 	text := m.Token(id)
 	bytes := make([]int, len(text))
 	for i := range text {
 		bytes[i] = int(text[i])
 	}
-	return chatCandidate{text, logprob, bytes}
+	candidate := chatCandidate{Token: text, Logprob: logprob, Bytes: bytes}
+	if withID {
+		candidate.ID = &id
+	}
+	return candidate
 }
 
 // textLogprobs is the older form, of text completions: parallel lists.

@@ -1,0 +1,55 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+
+	"slipway/manifest"
+	"slipway/manifest/content"
+)
+
+// rebuilt is what building the shipped source gave.
+type rebuilt struct {
+	digest manifest.Digest
+	err    error
+}
+
+// rebuild hands the shipped source to the caller's builder; nil where there is
+// nothing to build, or nobody to build it.
+func rebuild(ctx context.Context, tree *content.Tree, options Options) *rebuilt {
+	archive, ok := tree.Lookup(runtimeSource)
+	if _, program := tree.Lookup(runtimeProgram); !ok || !program || options.Rebuild == nil {
+		return nil
+	}
+	source, err := tree.Open(ctx, archive)
+	if err != nil {
+		return &rebuilt{err: err}
+	}
+	defer source.Close()
+	digest, err := options.Rebuild(ctx, source)
+	return &rebuilt{digest, err}
+}
+
+func decideRebuild(e *evidence) outcome {
+	var o outcome
+	program, ok := e.facts[runtimeProgram]
+	switch {
+	case !ok:
+		return outcome{status: NotApplicable, notes: []string{"there is no " + runtimeProgram}}
+	case e.facts[runtimeSource] == nil:
+		o.fail(Finding{Path: runtimeProgram, Problem: "comes without its source, so nobody can tell what it is", Want: runtimeSource,
+			Hint: "build the bundle with slipway build"})
+	case e.options.Rebuild == nil:
+		return undecided("not decided here: it needs the go command; run slipway verify --rebuild, or slipway rehearse")
+	case program.Err != nil:
+		return undecided(runtimeProgram + " could not be read: see gate digests")
+	case e.rebuilt.err != nil:
+		o.fail(Finding{Path: runtimeSource, Problem: fmt.Sprintf("does not build: %v", e.rebuilt.err), Hint: manifest.Hint(e.rebuilt.err)})
+	case e.rebuilt.digest != program.Digest:
+		o.fail(Finding{Path: runtimeProgram, Problem: "is not what " + runtimeSource + " builds", Want: e.rebuilt.digest.String(), Got: program.Digest.String(),
+			Hint: "build the bundle again"})
+	default:
+		o.note("%s is what %s builds, byte for byte", runtimeProgram, runtimeSource)
+	}
+	return o
+}

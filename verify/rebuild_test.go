@@ -1,0 +1,70 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"slipway/manifest"
+	"slipway/manifest/content"
+	"slipway/verify/profiles"
+)
+
+// The builder of this test makes of a source its digest, so that a program fits
+// its source when it is, for once, the source itself.
+func TestRebuild(t *testing.T) {
+	honest := func(_ context.Context, source io.Reader) (manifest.Digest, error) {
+		data, err := io.ReadAll(source)
+		return manifest.DigestBytes(data), err
+	}
+	broken := func(context.Context, io.Reader) (manifest.Digest, error) {
+		return manifest.Digest{}, errors.New("main.go:3: undefined: x")
+	}
+	for _, tc := range []struct {
+		name    string
+		files   map[string]string
+		rebuild func(context.Context, io.Reader) (manifest.Digest, error)
+		status  Status
+		says    string
+	}{
+		{"as built", map[string]string{"serve": "a", "source.tar": "a"}, honest, Pass, "byte for byte"},
+		{"another program", map[string]string{"serve": "b", "source.tar": "a"}, honest, Fail, "is not what runtime/source.tar builds"},
+		{"no source", map[string]string{"serve": "a"}, honest, Fail, "without its source"},
+		{"does not build", map[string]string{"serve": "a", "source.tar": "a"}, broken, Fail, "undefined: x"},
+		{"nobody to build", map[string]string{"serve": "a", "source.tar": "a"}, nil, Undecided, "--rebuild"},
+		{"no runtime", map[string]string{"source.tar": "a"}, honest, NotApplicable, "there is no runtime/serve"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			folder := t.TempDir()
+			if err := os.Mkdir(filepath.Join(folder, "runtime"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for name, data := range tc.files {
+				if err := os.WriteFile(filepath.Join(folder, "runtime", name), []byte(data), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tree, err := content.OpenFolder(t.Context(), folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tree.Close()
+			report, err := Run(t.Context(), tree, Options{Profile: profiles.Profile{Name: "p", Gates: []string{"rebuild"}}, Rebuild: tc.rebuild})
+			if err != nil {
+				t.Fatal(err)
+			}
+			gate, _ := report.Gate("rebuild")
+			text := strings.Join(gate.Notes, " ")
+			for _, f := range gate.Findings {
+				text += f.Problem
+			}
+			if gate.Status != tc.status || !strings.Contains(text, tc.says) {
+				t.Errorf("%s: %s, want %s with %q", gate.Status, text, tc.status, tc.says)
+			}
+		})
+	}
+}
