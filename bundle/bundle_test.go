@@ -46,6 +46,9 @@ func source(t *testing.T, hcl string) string {
 	if err := os.CopyFS(filepath.Join(folder, "model"), os.DirFS("../examples/abacus/ternary")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Remove(filepath.Join(folder, "model", "bundle.hcl")); err != nil { // the example's own
+		t.Fatal(err)
+	}
 	for name, data := range map[string]string{
 		"bundle.hcl": hcl, "extra/run.sh": "#!/bin/sh\n", "extra/DATA.md": "# Data\n", "extra/code/a.py": "x = 1\n", "logs/train.log": "done\n",
 	} {

@@ -124,6 +124,9 @@ func copyWeights(ts *testscript.TestScript, neg bool, args []string) {
 	to := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(to, 0o755))
 	for _, entry := range entries {
+		if entry.Name() == "bundle.hcl" {
+			continue
+		}
 		data, err := os.ReadFile(filepath.Join(from, entry.Name()))
 		ts.Check(err)
 		ts.Check(os.WriteFile(filepath.Join(to, entry.Name()), data, 0o644))

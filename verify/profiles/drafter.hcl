@@ -16,6 +16,10 @@ profile "drafter" {
   ]
 }
 
+required "serve.sh" {
+  why = "starts the server"
+}
+
 load {
   endpoint        = "/draft"
   concurrency     = 32

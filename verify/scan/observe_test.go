@@ -188,3 +188,32 @@ func random(name string) *rand.Rand {
 	_, _ = h.Write([]byte(name))
 	return rand.New(rand.NewPCG(h.Sum64(), 1))
 }
+
+// Four scales are looked at together where all are positive and normal; the
+// result is that of looking at each alone.
+func TestScalesAgreeWithOneByOne(t *testing.T) {
+	for _, dtype := range []safetensors.DType{safetensors.F16, safetensors.BF16} {
+		r := random("scales " + dtype.String())
+		layout, _ := layoutOf(dtype)
+		for range 300 {
+			data := []byte{}
+			for range 1 + r.IntN(60) {
+				v := uint16(r.Uint32()) &^ 0x8000 // positive, nearly always normal
+				if r.IntN(8) == 0 {
+					v = []uint16{0, 0x8000, 1, 0x8001, uint16(layout.exponent), uint16(layout.exponent) | 0x8001, v | 0x8000}[r.IntN(7)]
+				}
+				data = binary.LittleEndian.AppendUint16(data, v)
+			}
+			got := observeIn(observeScales(dtype), data, r).Scales
+			single := observeScales(dtype).(*scalesObserver)
+			for i := 0; i < len(data); i += 2 {
+				single.word(uint64(binary.LittleEndian.Uint16(data[i:])), 2)
+			}
+			want := &Tensor{}
+			single.finish(want)
+			if !reflect.DeepEqual(got, want.Scales) {
+				t.Fatalf("%s %x: %+v, want %+v", dtype, data, got, want.Scales)
+			}
+		}
+	}
+}

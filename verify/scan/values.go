@@ -78,12 +78,43 @@ func observeScales(dtype safetensors.DType) observer {
 	return &scalesObserver{dtype: dtype, layout: layout, facts: newScales(), least: math.MaxInt64, most: math.MinInt64}
 }
 
-func (o *scalesObserver) write(p []byte) {
-	o.words.feed(p, func(p []byte) {
-		for ; len(p) >= 8; p = p[8:] {
-			o.word(binary.LittleEndian.Uint64(p), 8)
+func (o *scalesObserver) write(p []byte) { o.words.feed(p, o.take) }
+
+func (o *scalesObserver) take(p []byte) {
+	if o.layout.bits == 16 {
+		p = o.takeSixteens(p)
+	}
+	for ; len(p) >= 8; p = p[8:] {
+		o.word(binary.LittleEndian.Uint64(p), 8)
+	}
+}
+
+// takeSixteens is take for words of four positive normal numbers, which nearly
+// all are. It goes value by value through the others, and returns what is no
+// whole word.
+func (o *scalesObserver) takeSixteens(p []byte) []byte {
+	const lanes = 0x0001000100010001
+	top, exponents := uint64(0x8000*lanes), o.layout.exponent*lanes
+	lowest := (o.layout.exponent & -o.layout.exponent) * lanes
+	least, most := o.least, o.most
+	for ; len(p) >= 8; p = p[8:] {
+		x := binary.LittleEndian.Uint64(p)
+		e := x & exponents
+		// No sign; adding all exponent bits carries from every lane that has
+		// one; adding the lowest carries from none that lacks one.
+		if x&top != 0 || (e+exponents)&top != top || (e+lowest)&top != 0 {
+			o.least, o.most = least, most
+			o.word(x, 8)
+			least, most = o.least, o.most
+			continue
 		}
-	})
+		a, b, c, d := int64(x&0xffff), int64(x>>16&0xffff), int64(x>>32&0xffff), int64(x>>48)
+		least = min(least, a, b, c, d)
+		most = max(most, a, b, c, d)
+		o.facts.Count += 4
+	}
+	o.least, o.most = least, most
+	return p
 }
 
 func (o *scalesObserver) word(x uint64, bytes int) {
