@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"slipway/manifest"
@@ -21,6 +22,11 @@ type Gate struct {
 // then those that need the submission to run.
 func All() []Gate {
 	return append(append([]Gate{}, staticGates...), dynamicGates...)
+}
+
+// Dynamic reports whether a gate needs the submission to run.
+func Dynamic(id string) bool {
+	return slices.ContainsFunc(dynamicGates, func(g Gate) bool { return g.ID == id })
 }
 
 // Lookup returns the gate of an id.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,7 +31,8 @@ was sent, verifies it, unpacks it, starts serve.sh (unsandboxed) and measures it
 with the profile's public examples. It needs room for three copies in the
 temporary folder and leaves nothing there; with --to, the tag stays in that
 registry. --require says what must have been decided here: static (gates that
-the profile lets stay undecided may), or all.`,
+the profile lets stay undecided may), boot (also every gate that needs the
+submission to run), or all.`,
 		Args: between(0, 1),
 	}
 	var t trust
@@ -40,17 +42,17 @@ the profile lets stay undecided may), or all.`,
 	a.relockFlag(cmd)
 	asJSON := jsonFlag(cmd)
 	to := cmd.Flags().String("to", "", "rehearse with this registry reference instead of the embedded registry")
-	require := cmd.Flags().String("require", "static", "what must be decided here: static or all")
+	require := cmd.Flags().String("require", "static", "what must be decided here: static, boot or all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *require != "static" && *require != "all" {
-			return usageError{fmt.Errorf("--require %q is not static or all", *require)}
+		if !slices.Contains([]string{"static", "boot", "all"}, *require) {
+			return usageError{fmt.Errorf("--require %q is not static, boot or all", *require)}
 		}
 		if *to != "" {
 			if _, err := pushReference(*to); err != nil {
 				return err
 			}
 		}
-		r := &rehearsal{app: a, subject: bundleFile(args), to: *to, all: *require == "all", asJSON: *asJSON}
+		r := &rehearsal{app: a, subject: bundleFile(args), to: *to, require: *require, asJSON: *asJSON}
 		if err := r.readTrust(&t); err != nil {
 			return err
 		}
@@ -64,8 +66,8 @@ type rehearsal struct {
 	*app
 	subject string
 	to      string
-	all     bool
-	asJSON  bool // steps go to standard error
+	require string // static, boot or all
+	asJSON  bool   // steps go to standard error
 	options verify.Options
 	work    string
 	steps   int
@@ -223,8 +225,8 @@ func (r *rehearsal) conclude(report *verify.Report, measured *measurement, diges
 		return err
 	}
 	err := errors.Join(report.Err(), measured.shortfall())
-	if r.all && len(result.Undecided) > 0 {
-		err = errors.Join(err, fmt.Errorf("--require all, and %d gates are undecided", len(result.Undecided)))
+	if missing := r.missing(result.Undecided); len(missing) > 0 {
+		err = errors.Join(err, fmt.Errorf("--require %s, and these gates are undecided: %s", r.require, strings.Join(missing, " ")))
 	}
 	if err == nil {
 		return nil
@@ -233,6 +235,14 @@ func (r *rehearsal) conclude(report *verify.Report, measured *measurement, diges
 		fmt.Fprintf(r.Stderr, "slipway rehearse: %s\n", manifest.Printable(line))
 	}
 	return errFindings
+}
+
+// missing returns the undecided gates that --require asks for beyond the
+// profile.
+func (r *rehearsal) missing(undecided []string) []string {
+	return slices.DeleteFunc(slices.Clone(undecided), func(gate string) bool {
+		return r.require == "static" || r.require == "boot" && !verify.Dynamic(gate)
+	})
 }
 
 func (r *rehearsal) printResult(result rehearsed) error {
