@@ -1,9 +1,9 @@
 // Package realshapes generates the tensor names, shapes, types and roles of
 // published models from their dimensions, so that contracts, fixtures of real
 // size and synthetic weights agree with each other and need no download. The
-// text model's shapes are those of the published checkpoint. Of the vision
-// encoder, names, depth, width and output width are; its patch, position and
-// inner sizes are those of the Qwen3-VL encoder of that width.
+// text model's shapes are those of the published checkpoint. The vision
+// encoder's dimensions are those of the configuration of a fine-tune of it that
+// keeps the encoder; the types of its tensors are taken to be BF16.
 package realshapes
 
 import (
