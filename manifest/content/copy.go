@@ -14,8 +14,8 @@ import (
 // CopyOptions tune Copy; the zero value works.
 type CopyOptions struct {
 	Workers  int                                         // blobs at a time; 0: DefaultCopyWorkers
-	Progress func(blob manifest.Descriptor, bytes int64) // called with bytes moved since the last call; may be nil
-	Skipped  func(blob manifest.Descriptor)              // called for blobs that were there already; may be nil
+	Progress func(blob manifest.Descriptor, bytes int64) // called with bytes moved since the last call, by several goroutines; may be nil
+	Skipped  func(blob manifest.Descriptor)              // called for blobs that were there already, by several goroutines; may be nil
 	Remedy   string                                      // what to do when the source's bytes are not the ones its manifest names
 }
 

@@ -45,7 +45,7 @@ func TestCopyResumes(t *testing.T) {
 		t.Errorf("tag %v, %d blobs, %d opens, %d bytes", to.tags, len(to.blobs), from.opens, moved)
 	}
 	skipped := 0
-	if _, err := Copy(t.Context(), from.memory, "t", to, "u", CopyOptions{Skipped: func(manifest.Descriptor) { skipped++ }}); err != nil || skipped != 4 {
+	if _, err := Copy(t.Context(), from.memory, "t", to, "u", CopyOptions{Workers: 1, Skipped: func(manifest.Descriptor) { skipped++ }}); err != nil || skipped != 4 {
 		t.Errorf("a repeated copy skipped %d blobs, %v", skipped, err)
 	}
 }
