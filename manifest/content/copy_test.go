@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"slipway/manifest"
@@ -15,11 +16,11 @@ type flaky struct {
 	*memory
 	step  int   // bytes until a read breaks
 	fail  error // what it breaks with
-	opens int
+	opens atomic.Int32
 }
 
 func (f *flaky) Open(ctx context.Context, blob manifest.Descriptor, offset int64) (io.ReadCloser, error) {
-	f.opens++
+	f.opens.Add(1)
 	r, err := f.memory.Open(ctx, blob, offset)
 	if err != nil || blob.Size != 5000 {
 		return r, err
@@ -41,8 +42,8 @@ func TestCopyResumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if to.tags["u"].Digest != d.Digest || len(to.blobs) != 4 || from.opens < 5 || moved < 5000 {
-		t.Errorf("tag %v, %d blobs, %d opens, %d bytes", to.tags, len(to.blobs), from.opens, moved)
+	if to.tags["u"].Digest != d.Digest || len(to.blobs) != 4 || from.opens.Load() < 5 || moved < 5000 {
+		t.Errorf("tag %v, %d blobs, %d opens, %d bytes", to.tags, len(to.blobs), from.opens.Load(), moved)
 	}
 	skipped := 0
 	if _, err := Copy(t.Context(), from.memory, "t", to, "u", CopyOptions{Workers: 1, Skipped: func(manifest.Descriptor) { skipped++ }}); err != nil || skipped != 4 {
@@ -65,8 +66,8 @@ func TestOpenArtifactResumes(t *testing.T) {
 	}
 	defer r.Close()
 	data, err := io.ReadAll(r)
-	if err != nil || len(data) != 5000 || from.opens < 8 {
-		t.Errorf("%d bytes after %d opens: %v", len(data), from.opens, err)
+	if err != nil || len(data) != 5000 || from.opens.Load() < 8 {
+		t.Errorf("%d bytes after %d opens: %v", len(data), from.opens.Load(), err)
 	}
 }
 

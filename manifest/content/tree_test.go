@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,16 +19,19 @@ import (
 
 // memory is a store for tests, with the contract of Store and nothing else.
 type memory struct {
+	mu    sync.Mutex
 	blobs map[manifest.Digest][]byte
 	tags  map[string]manifest.Descriptor
 }
 
 func newMemory() *memory {
-	return &memory{map[manifest.Digest][]byte{}, map[string]manifest.Descriptor{}}
+	return &memory{blobs: map[manifest.Digest][]byte{}, tags: map[string]manifest.Descriptor{}}
 }
 
 func (m *memory) Open(_ context.Context, blob manifest.Descriptor, offset int64) (io.ReadCloser, error) {
+	m.mu.Lock()
 	data, ok := m.blobs[blob.Digest]
+	m.mu.Unlock()
 	if !ok {
 		return nil, ErrNotFound
 	}
@@ -46,6 +50,8 @@ func (m *memory) Resolve(_ context.Context, name string) (manifest.Descriptor, e
 }
 
 func (m *memory) Has(_ context.Context, blob manifest.Descriptor) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	_, ok := m.blobs[blob.Digest]
 	return ok, nil
 }
@@ -57,6 +63,8 @@ func (m *memory) Put(ctx context.Context, blob manifest.Descriptor, source Sourc
 	}
 	defer r.Close()
 	data, err := ReadAll(r, blob, 1<<30)
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if err == nil {
 		m.blobs[blob.Digest] = data
 	}
