@@ -39,7 +39,7 @@ func run() int {
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		CacheDir: cacheDir(), DockerConfig: dockerConfig(), TempDir: os.TempDir(),
 		Proxy: http.ProxyFromEnvironment, Version: version(), Path: os.Getenv("PATH"),
-		Source: source, GoCommand: goCommand(), Variables: os.Environ(), Terminal: isTerminal(os.Stderr),
+		Source: source, Runtimes: runtimes, GoCommand: goCommand(), Variables: os.Environ(), Terminal: isTerminal(os.Stderr),
 		Colour: isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
 	})
 }

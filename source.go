@@ -10,3 +10,7 @@ import "embed"
 //go:embed manifest/*.go manifest/safetensors/*.go
 //go:embed runtime/*.go runtime/runtime.lock runtime/*/*.go runtime/*/*.s runtime/*/*/*.go
 var source embed.FS
+
+// runtimes are the built runtimes that a release carries, by device; a clone
+// builds them. See release.go.
+var runtimes map[string][]byte

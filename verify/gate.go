@@ -58,7 +58,7 @@ func Explain(id string) (string, error) {
 
 const (
 	staticElsewhere = "this version does not decide it: a reviewer does"
-	bootElsewhere   = "not decided here: it needs the submission to run; this version does not run it, the task's grader does"
+	bootElsewhere   = "it needs the submission to run: rehearse starts and measures it, unsandboxed, but only the task's grader decides it"
 )
 
 var staticGates = []Gate{

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"slipway/manifest"
@@ -43,6 +44,8 @@ func decideRebuild(e *evidence) outcome {
 		return undecided("not decided here: it needs the go command; run slipway verify --rebuild, or slipway rehearse")
 	case program.Err != nil:
 		return undecided(runtimeProgram + " could not be read: see gate digests")
+	case errors.Is(e.rebuilt.err, ErrCannotRebuild):
+		return undecided(fmt.Sprintf("not decided here: %v", e.rebuilt.err))
 	case e.rebuilt.err != nil:
 		o.fail(Finding{Path: runtimeSource, Problem: fmt.Sprintf("does not build: %v", e.rebuilt.err), Hint: manifest.Hint(e.rebuilt.err)})
 	case e.rebuilt.digest != program.Digest:

@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -35,6 +36,9 @@ func TestRebuild(t *testing.T) {
 		{"another program", map[string]string{"serve": "b", "source.tar": "a"}, honest, Fail, "is not what runtime/source.tar builds"},
 		{"no source", map[string]string{"serve": "a"}, honest, Fail, "without its source"},
 		{"does not build", map[string]string{"serve": "a", "source.tar": "a"}, broken, Fail, "undefined: x"},
+		{"machine without modules", map[string]string{"serve": "a", "source.tar": "a"}, func(context.Context, io.Reader) (manifest.Digest, error) {
+			return manifest.Digest{}, fmt.Errorf("%w: offline", ErrCannotRebuild)
+		}, Undecided, "offline"},
 		{"nobody to build", map[string]string{"serve": "a", "source.tar": "a"}, nil, Undecided, "--rebuild"},
 		{"no runtime", map[string]string{"source.tar": "a"}, honest, NotApplicable, "there is no runtime/serve"},
 	} {

@@ -8,6 +8,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -28,10 +29,14 @@ type Options struct {
 	Progress func(done, total int64) // bytes; may be nil; one call at a time
 
 	// Rebuild builds the runtime from a bundle's source.tar and returns its
-	// digest. It runs programs, so that only a caller can bring it; nil leaves
-	// gate rebuild undecided.
+	// digest. It runs programs, so that only a caller can bring it; nil, or an
+	// error that is ErrCannotRebuild, leaves gate rebuild undecided.
 	Rebuild func(ctx context.Context, sourceTar io.Reader) (manifest.Digest, error)
 }
+
+// ErrCannotRebuild is what an error of Options.Rebuild is when the machine lacks
+// what a build needs, and the source may be fine.
+var ErrCannotRebuild = errors.New("cannot be built on this machine")
 
 // Run verifies a tree. An error means that there is no verdict: ctx ended, or
 // the options contradict themselves. A submission that is at fault is a Report

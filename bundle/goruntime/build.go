@@ -27,7 +27,10 @@ import (
 type Tools struct {
 	Go          string   // path of the go command
 	Environment []string // NAME=value; only the names in Passed are used
-	CacheDir    string   // finished builds; "" for none
+	CacheDir    string   // finished builds
+
+	// Prebuilt are the runtimes that a release of slipway carries, by device.
+	Prebuilt map[string][]byte
 }
 
 // Passed are the variables that reach the go command. Everything else of the
@@ -50,8 +53,15 @@ type Built struct {
 	Locked Locked
 }
 
-// Build returns the runtime of a device, building it where the cache has none.
-func Build(ctx context.Context, source *Source, device string, tools Tools) (*Built, error) {
+// ErrTools is returned when the machine lacks what a build needs (the go
+// command, the pinned toolchain, a module), so that nothing is said about the
+// source.
+var ErrTools = errors.New("this machine cannot build it")
+
+// Build returns the runtime of a device. The cache's is taken only if its bytes
+// are the wanted ones; a zero want takes nothing from the cache, and neither
+// does a file that was damaged there.
+func Build(ctx context.Context, source *Source, device string, want manifest.Digest, tools Tools) (*Built, error) {
 	if device != "cpu" {
 		return nil, manifest.WithHint(fmt.Errorf("build the runtime: device %q is not built yet", device), `write device = "cpu" in the runtime block`)
 	}
@@ -60,15 +70,19 @@ func Build(ctx context.Context, source *Source, device string, tools Tools) (*Bu
 		return nil, err
 	}
 	locked := Locked{Device: device, Target: target, Go: toolchain, Flags: flags, Source: source.Digest}
-	cached := ""
-	if tools.CacheDir != "" {
-		cached = filepath.Join(tools.CacheDir, fmt.Sprintf("%s-%s-%s", device, toolchain, source.Digest.Hex()), "serve")
-		if locked.measure(cached) == nil {
-			return &Built{cached, locked}, nil
-		}
-	}
-	if cached == "" {
+	if tools.CacheDir == "" {
 		return nil, errors.New("build the runtime: there is no cache folder to build into")
+	}
+	cached := filepath.Join(tools.CacheDir, fmt.Sprintf("%s-%s-%s", device, toolchain, source.Digest.Hex()), "serve")
+	if !want.IsZero() && locked.measure(cached) == nil && locked.Runtime == want {
+		return &Built{cached, locked}, nil
+	}
+	if prebuilt := tools.Prebuilt[device]; !want.IsZero() && manifest.DigestBytes(prebuilt) == want {
+		if err := keep(cached, prebuilt); err != nil {
+			return nil, fmt.Errorf("unpack the runtime: %w", err)
+		}
+		locked.Runtime, locked.Size = want, int64(len(prebuilt))
+		return &Built{cached, locked}, nil
 	}
 	if err := compile(ctx, source, toolchain, cached, tools); err != nil {
 		return nil, fmt.Errorf("build the runtime: %w", err)
@@ -129,7 +143,7 @@ func (s *Source) toolchain() (string, error) {
 // result its name when it is complete.
 func compile(ctx context.Context, source *Source, toolchain, result string, tools Tools) error {
 	if tools.Go == "" {
-		return manifest.WithHint(errors.New("there is no go command"), "install Go, or use a release of slipway, which carries the runtime")
+		return manifest.WithHint(fmt.Errorf("%w: there is no go command", ErrTools), "install Go, or use a release of slipway (go build -tags release), which carries the runtime")
 	}
 	work, err := os.MkdirTemp("", "slipway-runtime-*")
 	if err != nil {
@@ -139,26 +153,57 @@ func compile(ctx context.Context, source *Source, toolchain, result string, tool
 	if err := source.write(filepath.Join(work, "source")); err != nil {
 		return err
 	}
+	if err := fetch(ctx, filepath.Join(work, "source"), toolchain, tools); err != nil {
+		return err
+	}
 	out := filepath.Join(work, "serve")
 	command := exec.CommandContext(ctx, tools.Go, append(append([]string{"build"}, flags...), "-o", out, "./runtime")...)
 	command.Dir = filepath.Join(work, "source")
 	command.Env = environment(toolchain, tools.Environment)
+	if err := run(ctx, command); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(out)
+	if err != nil {
+		return err
+	}
+	return keep(result, data)
+}
+
+// fetch makes sure that the toolchain and every module are there, so that what
+// fails after it is the source's fault.
+func fetch(ctx context.Context, folder, toolchain string, tools Tools) error {
+	command := exec.CommandContext(ctx, tools.Go, "list", "-mod=readonly", "-deps", "-f", "{{with .Error}}{{.}}{{end}}", "./runtime")
+	command.Dir = folder
+	command.Env = environment(toolchain, tools.Environment)
+	if err := run(ctx, command); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return fmt.Errorf("%w: %w", ErrTools, err)
+	}
+	return nil
+}
+
+// run runs a go command; what it printed is part of its error.
+func run(ctx context.Context, command *exec.Cmd) error {
 	var said bytes.Buffer
 	command.Stdout, command.Stderr = &said, &said
 	if err := command.Run(); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return fmt.Errorf("go build: %w\n%s", err, strings.TrimSpace(said.String()))
+		return fmt.Errorf("go %s: %w\n%s", command.Args[1], err, strings.TrimSpace(said.String()))
 	}
-	data, err := os.ReadFile(out)
-	if err != nil {
+	return nil
+}
+
+// keep writes a finished runtime into the cache.
+func keep(name string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(result), 0o755); err != nil {
-		return err
-	}
-	return content.ReplaceFile(result, data, 0o755)
+	return content.ReplaceFile(name, data, 0o755)
 }
 
 func environment(toolchain string, machine []string) []string {

@@ -2,6 +2,7 @@ package goruntime
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,21 +89,69 @@ func tools(t *testing.T, extra ...string) Tools {
 // The same source gives the same bytes whatever the machine's Go settings, the
 // folder and the cache.
 func TestBuildIsReproducible(t *testing.T) {
-	first, err := Build(t.Context(), tinySource(t), "cpu", tools(t))
+	first, err := Build(t.Context(), tinySource(t), "cpu", manifest.Digest{}, tools(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	dirty := tools(t, "GOFLAGS=-tags=other -race", "GOEXPERIMENT=rangefunc", "GOARCH=arm64", "CGO_ENABLED=1", "GOAMD64=v4", "GOCACHE="+filepath.Join(t.TempDir(), "cache"))
-	second, err := Build(t.Context(), tinySource(t), "cpu", dirty)
+	second, err := Build(t.Context(), tinySource(t), "cpu", manifest.Digest{}, dirty)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if first.Locked.Runtime != second.Locked.Runtime || first.Locked.Size == 0 || first.Path == second.Path {
 		t.Errorf("built %+v and %+v", first, second)
 	}
-	again, err := Build(t.Context(), tinySource(t), "cpu", Tools{CacheDir: filepath.Dir(filepath.Dir(first.Path))}) // no go command: the cache answers
-	if err != nil || again.Locked.Runtime != first.Locked.Runtime {
+}
+
+// The cache and a release's own runtimes answer only with the wanted bytes.
+func TestBuildTakesOnlyTheWantedBytes(t *testing.T) {
+	with := tools(t)
+	first, err := Build(t.Context(), tinySource(t), "cpu", manifest.Digest{}, with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := first.Locked.Runtime
+	noGo := Tools{CacheDir: with.CacheDir}
+	again, err := Build(t.Context(), tinySource(t), "cpu", want, noGo)
+	if err != nil || again.Locked.Runtime != want {
 		t.Errorf("from the cache: %+v %v", again, err)
+	}
+	good, err := os.ReadFile(first.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(first.Path, append(good, 'x'), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), tinySource(t), "cpu", want, noGo); !errors.Is(err, ErrTools) {
+		t.Errorf("a damaged file of the cache was taken: %v", err)
+	}
+	if mended, err := Build(t.Context(), tinySource(t), "cpu", want, with); err != nil || mended.Locked.Runtime != want {
+		t.Errorf("built again: %+v %v", mended, err)
+	}
+	release := Tools{CacheDir: t.TempDir(), Prebuilt: map[string][]byte{"cpu": good}}
+	if carried, err := Build(t.Context(), tinySource(t), "cpu", want, release); err != nil || carried.Locked.Runtime != want {
+		t.Errorf("carried: %+v %v", carried, err)
+	}
+	release.Prebuilt["cpu"] = []byte("another")
+	release.CacheDir = t.TempDir()
+	if _, err := Build(t.Context(), tinySource(t), "cpu", want, release); !errors.Is(err, ErrTools) {
+		t.Errorf("another runtime was taken for the wanted one: %v", err)
+	}
+}
+
+// What the machine lacks is no fault of the source.
+func TestMissingModulesAreTheMachinesFault(t *testing.T) {
+	needy := tiny()
+	needy["go.mod"] = &fstest.MapFile{Data: []byte(goMod + "\nrequire example.org/absent v1.0.0\n")}
+	needy["go.sum"] = &fstest.MapFile{Data: []byte("example.org/absent v1.0.0 h1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaA=\nexample.org/absent v1.0.0/go.mod h1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaA=\n")}
+	needy["runtime/main.go"] = &fstest.MapFile{Data: []byte("package main\n\nimport _ \"example.org/absent\"\n\nfunc main() {}\n")}
+	source, err := ReadSource(needy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), source, "cpu", manifest.Digest{}, tools(t, "GOPROXY=off")); !errors.Is(err, ErrTools) {
+		t.Errorf("error %v, want ErrTools", err)
 	}
 }
 
@@ -126,7 +175,7 @@ func TestBuildFailuresNameThem(t *testing.T) {
 		{"device", tinySource(t), "cuda", tools(t), `device "cuda" is not built yet`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := Build(t.Context(), tc.source, tc.device, tc.tools)
+			_, err := Build(t.Context(), tc.source, tc.device, manifest.Digest{}, tc.tools)
 			if err == nil || !strings.Contains(err.Error(), tc.fault) {
 				t.Errorf("error %v, want %q", err, tc.fault)
 			}
@@ -192,7 +241,7 @@ func FuzzDecodeLock(f *testing.F) {
 func TestRebuild(t *testing.T) {
 	source := tinySource(t)
 	with := tools(t)
-	built, err := Build(t.Context(), source, "cpu", with)
+	built, err := Build(t.Context(), source, "cpu", manifest.Digest{}, with)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func Rebuild(ctx context.Context, sourceTar io.Reader, tools Tools) (manifest.Di
 		return manifest.Digest{}, fmt.Errorf("rebuild the runtime: %w", err)
 	}
 	defer os.RemoveAll(tools.CacheDir)
-	built, err := Build(ctx, source, "cpu", tools)
+	built, err := Build(ctx, source, "cpu", manifest.Digest{}, tools)
 	if err != nil {
 		return manifest.Digest{}, err
 	}

@@ -217,17 +217,25 @@ func (a *app) materialise(ctx context.Context, text, target string) (string, err
 	return target, err
 }
 
+const (
+	serveGrace    = 35 * time.Second // more than the runtime gives requests that are running
+	servePatience = time.Hour        // a large model on a CPU loads for a while
+)
+
 func (a *app) serve(ctx context.Context, folder, work string, port int) error {
 	home := filepath.Join(work, "home")
 	if err := os.Mkdir(home, 0o700); err != nil {
 		return err
 	}
-	server, err := boot.Start(boot.Options{Folder: folder, Port: port, TempDir: home, Path: a.Path, Log: a.Stderr})
+	server, err := boot.Start(boot.Options{Folder: folder, Port: port, TempDir: home, Path: a.Path, Log: a.Stderr, Grace: serveGrace})
 	if err != nil {
 		return err
 	}
 	defer server.Stop()
-	fmt.Fprintf(a.Stdout, "serving %s on %s (unsandboxed)\n", folder, strings.Replace(server.URL, "127.0.0.1", "0.0.0.0", 1))
+	if _, err := server.WaitHealthy(ctx, servePatience); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Stdout, "serving on %s (unsandboxed)\n", strings.Replace(server.URL, "127.0.0.1", "0.0.0.0", 1))
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)

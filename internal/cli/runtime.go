@@ -12,6 +12,7 @@ import (
 	"slipway/bundle/goruntime"
 	"slipway/manifest"
 	"slipway/manifest/content"
+	"slipway/verify"
 )
 
 // builtRuntime returns the runtime of a device, built from the source that this
@@ -33,7 +34,11 @@ func (a *app) builtRuntime(ctx context.Context, device string, sizeOnly bool) (*
 	if locked, ok := lock.Find(device); ok && sizeOnly && locked.Source == source.Digest {
 		return &bundle.Runtime{Size: locked.Size, SourceTar: tar}, nil
 	}
-	built, err := goruntime.Build(ctx, source, device, a.buildTools())
+	var want manifest.Digest
+	if locked, ok := lock.Find(device); ok && !a.relock {
+		want = locked.Runtime
+	}
+	built, err := goruntime.Build(ctx, source, device, want, a.buildTools())
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +56,7 @@ func (a *app) builtRuntime(ctx context.Context, device string, sizeOnly bool) (*
 }
 
 func (a *app) buildTools() goruntime.Tools {
-	tools := goruntime.Tools{Go: a.GoCommand, Environment: a.Variables}
+	tools := goruntime.Tools{Go: a.GoCommand, Environment: a.Variables, Prebuilt: a.Runtimes}
 	if a.CacheDir != "" {
 		tools.CacheDir = filepath.Join(a.CacheDir, "runtime")
 	}
@@ -60,7 +65,11 @@ func (a *app) buildTools() goruntime.Tools {
 
 // rebuild decides gate rebuild.
 func (a *app) rebuild(ctx context.Context, sourceTar io.Reader) (manifest.Digest, error) {
-	return goruntime.Rebuild(ctx, sourceTar, a.buildTools())
+	digest, err := goruntime.Rebuild(ctx, sourceTar, a.buildTools())
+	if errors.Is(err, goruntime.ErrTools) {
+		err = fmt.Errorf("%w: %w", verify.ErrCannotRebuild, err)
+	}
+	return digest, err
 }
 
 // relock writes a build into the lock of the clone that this is run in.
