@@ -37,11 +37,23 @@ func run() int {
 	}()
 	return cli.Run(ctx, cli.Environment{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		CacheDir: cacheDir(), DockerConfig: dockerConfig(), TempDir: os.TempDir(),
+		CacheDir: cacheDir(), DockerConfig: dockerConfig(), TempDir: tempDir(),
 		Proxy: http.ProxyFromEnvironment, Version: version(), Path: os.Getenv("PATH"),
 		Source: source, Runtimes: runtimes, GoCommand: goCommand(), Variables: os.Environ(), Terminal: isTerminal(os.Stderr),
 		Colour: isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
 	})
+}
+
+// tempDir is the system's folder for temporary files, whatever folder a program
+// that is started there runs in. TMPDIR is set to it for the programs that look
+// there themselves.
+func tempDir() string {
+	dir, err := filepath.Abs(os.TempDir())
+	if err != nil {
+		return os.TempDir()
+	}
+	_ = os.Setenv("TMPDIR", dir) // fails for no name and value that are plain text
+	return dir
 }
 
 // cacheDir is where digests and unfinished uploads are remembered.

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"slipway/manifest"
 	"slipway/manifest/content"
@@ -71,7 +72,7 @@ func Build(ctx context.Context, source *Source, device string, want manifest.Dig
 	}
 	locked := Locked{Device: device, Target: target, Go: toolchain, Flags: flags, Source: source.Digest}
 	if tools.CacheDir == "" {
-		return nil, errors.New("build the runtime: there is no cache folder to build into")
+		return nil, manifest.WithHint(errors.New("build the runtime: there is no cache folder to build into"), "set SLIPWAY_CACHE, or HOME")
 	}
 	cached := filepath.Join(tools.CacheDir, fmt.Sprintf("%s-%s-%s", device, toolchain, source.Digest.Hex()), "serve")
 	if !want.IsZero() && locked.measure(cached) == nil && locked.Runtime == want {
@@ -189,6 +190,8 @@ func fetch(ctx context.Context, folder, toolchain string, tools Tools) error {
 func run(ctx context.Context, command *exec.Cmd) error {
 	var said bytes.Buffer
 	command.Stdout, command.Stderr = &said, &said
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // it cleans up after itself
+	command.WaitDelay = 5 * time.Second
 	if err := command.Run(); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

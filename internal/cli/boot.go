@@ -24,7 +24,7 @@ import (
 type measurement struct {
 	Sandboxed bool     `json:"sandboxed"`
 	Started   bool     `json:"started"`
-	Fault     string   `json:"fault,omitempty"`           // why it did not start
+	Fault     string   `json:"fault,omitempty"`           // why it did not start, or measuring stopped
 	Startup   float64  `json:"startup_seconds,omitempty"` // to the first 200 of /health
 	Questions int      `json:"questions,omitempty"`
 	Right     int      `json:"right,omitempty"`
@@ -45,6 +45,8 @@ func (m *measurement) shortfall() error {
 	case m == nil:
 	case !m.Started:
 		return errors.New("startup: " + m.Fault)
+	case m.Fault != "":
+		return errors.New("quality: " + m.Fault)
 	case m.Accuracy != nil && *m.Accuracy < m.quality.Accuracy:
 		return fmt.Errorf("quality: accuracy %.4f is below the floor of %.4f", *m.Accuracy, m.quality.Accuracy)
 	case m.Tau != nil && *m.Tau < m.quality.Tau:
@@ -82,18 +84,57 @@ func (r *rehearsal) boot(ctx context.Context, tree *content.Tree) (*measurement,
 	if err != nil {
 		measured.Fault = err.Error()
 		r.step("did not start: %v", err)
-		fmt.Fprintf(r.Stderr, "%s\n", manifest.Hint(err))
+		fmt.Fprintf(r.Stderr, "%s\n", printableLines(manifest.Hint(err)))
 		return measured, nil
 	}
 	r.step("started serve.sh (unsandboxed): healthy after %s of %s", rounded(took), seconds(load.StartSeconds))
 	measured.Started, measured.Startup = true, took.Seconds()
 	if quality := r.options.Profile.Quality; quality != nil {
 		measured.quality = *quality
-		if err := r.measure(ctx, server, measured); err != nil {
+		if err := r.measureWithin(ctx, server, measured); err != nil {
 			return nil, err
 		}
 	}
 	return measured, nil
+}
+
+// measureWithin measures until the profile's limit passes or the server ends;
+// both are faults of the submission.
+func (r *rehearsal) measureWithin(ctx context.Context, server *boot.Server, m *measurement) error {
+	limit := seconds(r.options.Profile.Load.TotalSeconds)
+	measuring, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within the %s that the profile gives", limit))
+	defer stop()
+	measuring, end := context.WithCancelCause(measuring)
+	defer end(nil)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-server.Exited():
+			end(fmt.Errorf("the server ended while it was questioned: %w", server.Err()))
+		case <-done:
+		}
+	}()
+	err := r.measure(measuring, server, m)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case measuring.Err() != nil:
+		m.Fault = context.Cause(measuring).Error()
+		r.step("stopped measuring: %s", m.Fault)
+		fmt.Fprintf(r.Stderr, "the end of its log:\n%s\n", printableLines(server.Log()))
+		return nil
+	}
+	return err
+}
+
+// printableLines is Printable that keeps line ends.
+func printableLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = manifest.Printable(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

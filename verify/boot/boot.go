@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -44,6 +45,13 @@ type Server struct {
 // Start runs serve.sh and returns at once; WaitHealthy waits for it. Stop must
 // be called.
 func Start(options Options) (*Server, error) {
+	for _, folder := range []*string{&options.Folder, &options.TempDir} {
+		absolute, err := filepath.Abs(*folder)
+		if err != nil {
+			return nil, fmt.Errorf("start the submission: %w", err)
+		}
+		*folder = absolute
+	}
 	script := filepath.Join(options.Folder, "serve.sh")
 	if _, err := os.Lstat(script); err != nil {
 		return nil, manifest.WithHint(fmt.Errorf("start the submission: it has no serve.sh"), `a runtime block in bundle.hcl brings one: runtime "native" { device = "cpu" }`)
@@ -72,15 +80,36 @@ func Start(options Options) (*Server, error) {
 		output = io.MultiWriter(s.log, options.Log)
 	}
 	s.command.Stdout, s.command.Stderr = output, output
+	s.command.WaitDelay = outputDelay
 	ownGroup(s.command)
-	if err := s.command.Start(); err != nil {
+	started := make(chan error)
+	go s.run(started)
+	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start the submission: %w", err)
 	}
-	go func() {
-		s.err = s.command.Wait()
-		close(s.exited)
-	}()
 	return s, nil
+}
+
+// outputDelay is how long the output of a server that has ended may stay open:
+// a process that left the group can hold it for ever.
+const outputDelay = time.Second
+
+// run starts the process and waits for it on one thread: the system ends the
+// process when the thread that started it ends, so that a killed slipway leaves
+// no server behind.
+func (s *Server) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := s.command.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	s.err = s.command.Wait()
+	if errors.Is(s.err, exec.ErrWaitDelay) {
+		s.err = nil // it ended well, and something else holds its output
+	}
+	close(s.exited)
 }
 
 func freePort() (int, error) {

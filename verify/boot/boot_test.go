@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -237,5 +238,40 @@ func TestTail(t *testing.T) {
 	}
 	if log.String() != "56789" {
 		t.Errorf("kept %q", log.String())
+	}
+}
+
+// A daemon that left the group and holds the output keeps nobody waiting.
+func TestDaemonThatHoldsTheOutput(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip(err)
+	}
+	s := start(t, `setsid sleep 600 &
+echo $! > "$HOME/daemon"
+exit 0`)
+	t.Cleanup(func() {
+		data, _ := os.ReadFile(filepath.Join(s.command.Dir, "daemon"))
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	if _, err := s.WaitHealthy(t.Context(), patience); err == nil || !strings.Contains(err.Error(), "ended before it was healthy: exit status 0") {
+		t.Errorf("error %v", err)
+	}
+	s.Stop()
+}
+
+// A relative folder is the caller's, not the submission's.
+func TestRelativeFolders(t *testing.T) {
+	options := submission(t, "SERVER")
+	t.Chdir(filepath.Dir(options.Folder))
+	options.Folder = filepath.Base(options.Folder)
+	s, err := Start(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	if _, err := s.WaitHealthy(t.Context(), patience); err != nil {
+		t.Error(err)
 	}
 }

@@ -2,7 +2,9 @@ package boot
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 
 	"golang.org/x/sync/errgroup"
@@ -69,6 +71,14 @@ func walk(ctx context.Context, client *http.Client, server string, c Continuatio
 		draft, err := askDraft(ctx, client, server, append(append([]int32{}, c.Prompt...), c.Continuation[:done]...), length)
 		if err != nil {
 			a.Failed++
+			if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+				// A server that is this late once is late for all the rest: what
+				// is left goes by one token a step, unasked.
+				a.Steps += len(c.Continuation) - done - 1
+				a.Failed += len(c.Continuation) - done - 1
+				done = len(c.Continuation)
+				continue
+			}
 		}
 		accepted := 0
 		for accepted < len(draft) && done+accepted < len(c.Continuation) && draft[accepted] == c.Continuation[done+accepted] {

@@ -7,8 +7,12 @@ import (
 	"syscall"
 )
 
-// ownGroup puts a command and all that it starts into a process group.
-func ownGroup(command *exec.Cmd) { command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// ownGroup puts a command and all that it starts into a process group, and
+// where the system can lets it end with us.
+func ownGroup(command *exec.Cmd) {
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endWithParent(command.SysProcAttr)
+}
 
 // groupLives reports whether a process of the group is still listed.
 func groupLives(command *exec.Cmd) bool { return syscall.Kill(-command.Process.Pid, 0) == nil }

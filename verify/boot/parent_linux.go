@@ -1,0 +1,7 @@
+package boot
+
+import "syscall"
+
+// endWithParent has the system kill the process when the thread that started
+// it ends.
+func endWithParent(attributes *syscall.SysProcAttr) { attributes.Pdeathsig = syscall.SIGKILL }
