@@ -127,6 +127,34 @@ func TestSampledAnswers(t *testing.T) {
 	}
 }
 
+// The model has rows for ids that its tokenizer does not; at the highest
+// temperature none comes out, also where what was said before is penalised.
+func TestPaddingNeverAnswers(t *testing.T) {
+	text, err := readText(ternary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := text.tokenizer.VocabularySize()
+	loaded, err := loadModel(options{weights: ternary, slots: 1, context: 64}, size)
+	if err != nil || loaded.Vocabulary() <= size {
+		t.Fatalf("%d ids of %d: %v", size, loaded.Vocabulary(), err)
+	}
+	p := launch(t, "--weights", ternary, "--slots", "8")
+	each(8, 8, func(i int) {
+		var answer struct {
+			Choices []struct {
+				TokenIDs []int32 `json:"token_ids"`
+			}
+		}
+		p.post(t, "/v1/completions", map[string]any{
+			"prompt": "1 2 3", "temperature": 2, "repetition_penalty": 100, "seed": i, "max_tokens": 60, "ignore_eos": true, "return_token_ids": true,
+		}, &answer)
+		if len(answer.Choices) != 1 || len(answer.Choices[0].TokenIDs) != 60 || int(slices.Max(answer.Choices[0].TokenIDs)) >= size {
+			t.Errorf("seed %d: %+v", i, answer)
+		}
+	})
+}
+
 func count(flags []bool) (n int) {
 	for _, flag := range flags {
 		if flag {

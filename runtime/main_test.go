@@ -197,6 +197,7 @@ func TestCannotStart(t *testing.T) {
 	}
 	defer taken.Close()
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	smallVocabulary := changed(t, ternary, `"vocab_size": 512`, `"vocab_size": 440`)
 	file := func(content string) string {
 		name := filepath.Join(t.TempDir(), "selftest.json")
 		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
@@ -210,6 +211,7 @@ func TestCannotStart(t *testing.T) {
 		want string // the last line but a hint
 	}{
 		{"no such folder", []string{"--weights", "nowhere"}, "nowhere"},
+		{"a tokenizer with more ids than the model", []string{"--weights", smallVocabulary}, "checkpoint " + smallVocabulary + ": tokenizer.json has ids up to 445, config.json: vocab_size is 440"},
 		{"port in use", []string{"--weights", ternary, "--port", port}, "address already in use"},
 		{"cuda", []string{"--weights", ternary, "--device", "cuda"}, "--device cuda: this program was built without CUDA"},
 		{"no selftest", []string{"--weights", ternary, "--selftest", "nowhere.json"}, "open nowhere.json: no such file or directory"},
@@ -238,6 +240,24 @@ func TestCannotStart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// changed is a copy of a checkpoint with other text in its config.json.
+func changed(t *testing.T, folder, old, new string) string {
+	t.Helper()
+	copied := t.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(copied, "config.json")
+	data, err := os.ReadFile(name)
+	if err != nil || !bytes.Contains(data, []byte(old)) {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if err := os.WriteFile(name, bytes.Replace(data, []byte(old), []byte(new), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return copied
 }
 
 // known is a question of the abacus and the reference's answer to it.

@@ -25,7 +25,7 @@ func start(o options, server *api.Server, events *lineLog) (*api.Model, error) {
 		return nil, err
 	}
 	server.Progress("reading the weights", 1, stages)
-	loaded, err := loadModel(o)
+	loaded, err := loadModel(o, text.tokenizer.VocabularySize())
 	if err != nil {
 		return nil, err
 	}
@@ -49,13 +49,17 @@ func start(o options, server *api.Server, events *lineLog) (*api.Model, error) {
 	return m, nil
 }
 
-// loadModel opens the checkpoint and loads it within the options' limits.
-func loadModel(o options) (*model.Model, error) {
+// loadModel opens the checkpoint and loads it within the options' limits. Ids
+// that the tokenizer, which has that many, does not know are never drawn.
+func loadModel(o options, tokens int) (*model.Model, error) {
 	checkpoint, err := weights.Open(o.weights)
 	if err != nil {
 		return nil, err
 	}
 	defer checkpoint.Close()
 	context := min(o.context, checkpoint.Config.IntOr("max_position_embeddings", o.context))
-	return model.Load(checkpoint, model.Limits{Slots: o.slots, Context: context})
+	if vocabulary := checkpoint.Config.IntOr("vocab_size", tokens); tokens > vocabulary {
+		return nil, fmt.Errorf("checkpoint %s: tokenizer.json has ids up to %d, config.json: vocab_size is %d", o.weights, tokens-1, vocabulary)
+	}
+	return model.Load(checkpoint, model.Limits{Slots: o.slots, Context: context, Tokens: tokens})
 }

@@ -45,13 +45,14 @@ func (t textModel) endTokens(ends []int32) []int32 {
 
 func (t textModel) serve(o options, e *engine.Engine) *api.Model {
 	return &api.Model{
-		Engine:     e,
-		Encode:     t.tokenizer.Encode,
-		NewDecoder: func() engine.Decoder { return t.tokenizer.Stream(true) },
-		Token:      t.tokenizer.Token,
-		Prompt:     t.prompt,
-		Think:      o.thinking,
-		Thinking:   t.thinking(o.answerReserve),
+		Engine:      e,
+		Encode:      t.tokenizer.Encode,
+		LongestText: t.tokenizer.LongestText(),
+		NewDecoder:  func() engine.Decoder { return t.tokenizer.Stream(true) },
+		Token:       t.tokenizer.Token,
+		Prompt:      t.prompt,
+		Think:       o.thinking,
+		Thinking:    t.thinking(o.answerReserve),
 	}
 }
 

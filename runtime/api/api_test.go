@@ -52,7 +52,7 @@ func serve(t *testing.T, stepper *enginetest.Stepper, config engine.Config, thin
 	s.newID = func() string { return "1" }
 	e := engine.New(stepper, config)
 	s.Ready(&Model{
-		Engine: e, Encode: enginetest.IDs, Prompt: testPrompt, Think: think,
+		Engine: e, Encode: enginetest.IDs, LongestText: 1, Prompt: testPrompt, Think: think,
 		NewDecoder: func() engine.Decoder { return &enginetest.Bytes{} },
 		Token:      func(id int32) string { return string([]byte{byte(id)}) },
 		Thinking:   &engine.Thinking{Begin: '<', End: '>', Close: enginetest.IDs("\n>\n"), Reserve: 8},
@@ -110,6 +110,10 @@ func TestChat(t *testing.T) {
 			`{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"abacus","choices":[{"index":0,"message":{"role":"assistant","content":"y"},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":8,"completion_tokens":3,"total_tokens":11}}`},
 		{"logprobs", "é", `{` + hi + `,"logprobs":true,"top_logprobs":1}`,
 			`{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"abacus","choices":[{"index":0,"message":{"role":"assistant","content":"é"},"logprobs":{"content":[{"token":"\ufffd","logprob":-0.5,"bytes":[195],"top_logprobs":[{"token":"\ufffd","logprob":-0.5,"bytes":[195]}]},{"token":"\ufffd","logprob":-0.5,"bytes":[169],"top_logprobs":[{"token":"\ufffd","logprob":-0.5,"bytes":[169]}]}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":8,"completion_tokens":3,"total_tokens":11}}`},
+		{"token ids with log-probabilities", "o", `{` + hi + `,"return_token_ids":true,"logprobs":true}`,
+			`{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"abacus","choices":[{"index":0,"message":{"role":"assistant","content":"o"},"logprobs":{"content":[{"token":"o","logprob":-0.5,"bytes":[111],"token_id":111,"top_logprobs":[]},{"token":"\u0000","logprob":-0.5,"bytes":[0],"token_id":0,"top_logprobs":[]}]},"finish_reason":"stop","token_ids":[111,0]}],"usage":{"prompt_tokens":8,"completion_tokens":2,"total_tokens":10},"prompt_token_ids":[117,115,101,114,61,104,105,59]}`},
+		{"token ids with log-probabilities after a stop string", "ok", `{` + hi + `,"return_token_ids":true,"logprobs":true,"stop":"k"}`,
+			`{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"abacus","choices":[{"index":0,"message":{"role":"assistant","content":"o"},"logprobs":{"content":[{"token":"o","logprob":-0.5,"bytes":[111],"token_id":111,"top_logprobs":[]},{"token":"k","logprob":-0.5,"bytes":[107],"token_id":107,"top_logprobs":[]}]},"finish_reason":"stop","token_ids":[111,107]}],"usage":{"prompt_tokens":8,"completion_tokens":2,"total_tokens":10},"prompt_token_ids":[117,115,101,114,61,104,105,59]}`},
 		{"token ids", "ok", `{` + hi + `,"return_token_ids":true}`,
 			`{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"abacus","choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"logprobs":null,"finish_reason":"stop","token_ids":[111,107,0]}],"usage":{"prompt_tokens":8,"completion_tokens":3,"total_tokens":11},"prompt_token_ids":[117,115,101,114,61,104,105,59]}`},
 	} {
@@ -191,6 +195,9 @@ func TestCompletions(t *testing.T) {
 		{"ids in a list", "yes", `{"prompt":[[1,2,3,4,5,6,7,8]]}`, fmt.Sprintf(want, "null", "stop", 4, 12)},
 		{"logprobs", "yes", `{"prompt":"12345678","logprobs":1}`, fmt.Sprintf(want,
 			`{"tokens":["y","e","s"],"token_logprobs":[-0.5,-0.5,-0.5],"top_logprobs":[{"y":-0.5},{"e":-0.5},{"s":-0.5}],"text_offset":[0,1,2]}`, "stop", 4, 12)},
+		{"token ids", "y", `{"prompt":"12345678","logprobs":0,"return_token_ids":true}`,
+			strings.Replace(strings.Replace(fmt.Sprintf(want, `{"tokens":["y","\u0000"],"token_logprobs":[-0.5,-0.5],"top_logprobs":[{},{}],"text_offset":[0,1]}`, "stop", 2, 10), "yes", "y", 1),
+				`"stop"`, `"stop","prompt_token_ids":[49,50,51,52,53,54,55,56],"token_ids":[121,0]`, 1)},
 		{"sixteen tokens unless told", strings.Repeat("x", 20), `{"prompt":"12345678"}`,
 			strings.Replace(fmt.Sprintf(want, "null", "length", 16, 24), "yes", strings.Repeat("x", 16), 1)},
 	} {
@@ -226,6 +233,19 @@ func TestDraft(t *testing.T) {
 			t.Errorf("status %d, %s, context %s", status, body, got)
 		}
 	})
+}
+
+// A context too small for a draft of 16 tokens gives as many as it has room for.
+func TestDraftInSmallContexts(t *testing.T) {
+	for context, want := range map[int]int{2: 1, 8: 7, 16: 15, 17: 16, 64: 16} {
+		stepper := &enginetest.Stepper{Shape: model.Limits{Slots: 1, Context: context, Prefill: 16}}
+		_, server := serve(t, stepper, engine.Config{}, false)
+		status, _, body := send(t, server, "POST", "/draft", `{"tokens":[1]}`)
+		var answer struct{ Draft []int32 }
+		if err := json.Unmarshal([]byte(body), &answer); status != 200 || err != nil || len(answer.Draft) != want {
+			t.Errorf("context %d: status %d, %s, want %d tokens", context, status, body, want)
+		}
+	}
 }
 
 func TestStreams(t *testing.T) {

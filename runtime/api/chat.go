@@ -86,7 +86,11 @@ func readChatRequest(m *Model, f *fields) (engine.Request, parameters, *Error) {
 	if err != nil {
 		return engine.Request{}, p, invalid("messages", "%v", err)
 	}
-	request := p.request(m, m.Encode(prompt))
+	ids, problem := m.encode(prompt)
+	if problem != nil {
+		return engine.Request{}, p, problem
+	}
+	request := p.request(m, ids)
 	if m.Thinking != nil {
 		thinking := *m.Thinking
 		thinking.Open = m.endsInThought(request.Prompt)
@@ -118,7 +122,7 @@ func (s *Server) wholeChat(w http.ResponseWriter, r *http.Request, m *Model, p p
 	}
 	choice := chatChoice{Message: &chatMessage{Role: "assistant", Content: all.content, Reasoning: all.thought}, Finish: &outcome.Reason}
 	if p.logprobs {
-		choice.Logprobs = &chatLogprobs{m.chatTokens(all.tokens, p.tokenIDs)}
+		choice.Logprobs = &chatLogprobs{m.chatTokens(p.logged(all, outcome), p.tokenIDs)}
 	}
 	answer.Object = "chat.completion"
 	answer.Usage = usageOf(outcome)

@@ -58,7 +58,7 @@ func (s *Server) completion(w http.ResponseWriter, r *http.Request) *Error {
 	}
 	choice := textChoice{Text: all.content, Finish: &outcome.Reason}
 	if p.logprobs {
-		choice.Logprobs = m.textTokens(all.tokens, 0)
+		choice.Logprobs = m.textTokens(p.logged(all, outcome), 0)
 	}
 	if p.tokenIDs {
 		choice.Prompt, choice.Tokens = request.Prompt, outcome.Tokens
@@ -133,11 +133,16 @@ func readPrompt(m *Model, f *fields) []int32 {
 	}
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		return m.Encode(text)
+		ids, problem := m.encode(text)
+		if f.err == nil {
+			f.err = problem
+		}
+		return ids
 	}
 	ids, ok := parseIDs(raw)
 	if !ok {
 		f.fail("prompt", "has to be a string or a list of token ids")
 	}
+	f.known("prompt", ids, m.Engine.Vocabulary())
 	return ids
 }

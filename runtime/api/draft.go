@@ -6,8 +6,8 @@ import (
 	"slipway/runtime/engine"
 )
 
-// Drafts have 16 tokens unless the request says otherwise; more than maxDraft
-// in one go help no verifier.
+// Drafts have 16 tokens, or what the model's context has room for, unless the
+// request says otherwise; more than maxDraft in one go help no verifier.
 const (
 	defaultDraft = 16
 	maxDraft     = 256
@@ -29,8 +29,9 @@ func (s *Server) draft(w http.ResponseWriter, r *http.Request) *Error {
 	if problem != nil {
 		return problem
 	}
-	n := f.integer("n", defaultDraft, 1, min(maxDraft, m.Engine.Context()-1))
-	context := readContext(f)
+	most := min(maxDraft, m.Engine.Context()-1) // one place is for the context
+	n := f.integer("n", min(defaultDraft, most), 1, most)
+	context := readContext(f, m.Engine.Vocabulary())
 	if f.err != nil {
 		return f.err
 	}
@@ -51,7 +52,7 @@ func (s *Server) draft(w http.ResponseWriter, r *http.Request) *Error {
 	return nil
 }
 
-func readContext(f *fields) []int32 {
+func readContext(f *fields, vocabulary int) []int32 {
 	for _, name := range draftFields {
 		if !f.has(name) {
 			continue
@@ -60,6 +61,7 @@ func readContext(f *fields) []int32 {
 		if len(ids) == 0 {
 			f.fail(name, "has to have at least one token id")
 		}
+		f.known(name, ids, vocabulary)
 		return ids
 	}
 	f.fail("tokens", "is missing: the context's token ids")

@@ -19,6 +19,9 @@ const (
 	typeServer  = "server_error"
 )
 
+// codeTooLong is OpenAI's code for a prompt that the context does not hold.
+const codeTooLong = "context_length_exceeded"
+
 // retryAfter is what clients are told to wait when the queue is full: about as
 // long as a short answer takes.
 const retryAfter = 1
@@ -62,7 +65,7 @@ func engineError(err error) *Error {
 	var bad *engine.InvalidError
 	switch {
 	case errors.As(err, &long):
-		return &Error{Status: http.StatusBadRequest, Type: typeInvalid, Code: "context_length_exceeded", Message: long.Error()}
+		return &Error{Status: http.StatusBadRequest, Type: typeInvalid, Code: codeTooLong, Message: long.Error()}
 	case errors.As(err, &bad):
 		return invalid("", "%s", bad.Problem)
 	case errors.Is(err, engine.ErrQueueFull):

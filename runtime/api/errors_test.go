@@ -1,12 +1,14 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"slipway/runtime/engine"
 	"slipway/runtime/engine/enginetest"
+	"slipway/runtime/model"
 )
 
 // Every mistake has a request of its own; the test sends its twin without the
@@ -63,20 +65,27 @@ func TestErrors(t *testing.T) {
 		{"deep nesting", chat, `{"messages":` + deep + `}`, 400, "messages[0] has to be a JSON object", "messages[0]", ""},
 		{"a prompt too long", chat, `{"messages":[{"role":"user","content":"` + strings.Repeat("x", 58) + `"}]}`, 400, "the prompt has 64 tokens, and with at least one generated token the model's context holds 64", "", "context_length_exceeded"},
 
+		{"more bytes than tokens can have", chat, `{"messages":[{"role":"user","content":"` + strings.Repeat("x", 59) + `"}]}`, 400, "the prompt has 65 bytes, and the model's context holds 64 tokens of at most 1 bytes", "", "context_length_exceeded"},
+		{"a number of a hundred digits", chat, `{` + hi + `,"max_tokens":1e99}`, 400, "max_tokens has to be between 1 and 2147483647, not 1e+99", "max_tokens", ""},
+
 		{"no prompt", text, `{}`, 400, "prompt is missing", "prompt", ""},
 		{"an empty prompt", text, `{"prompt":""}`, 400, "the prompt is empty", "", ""},
 		{"two prompts", text, `{"prompt":["a","b"]}`, 400, "prompt has to be one prompt; send others in requests of their own", "prompt", ""},
 		{"a prompt of a number", text, `{"prompt":5}`, 400, "prompt has to be a string or a list of token ids", "prompt", ""},
-		{"an unknown token", text, `{"prompt":[1,256]}`, 400, "token 1 of the prompt is 256; ids are 0 to 255", "", ""},
+		{"an unknown token", text, `{"prompt":[1,256]}`, 400, "prompt has id 256 at place 1; ids are 0 to 255", "prompt", ""},
 		{"echo", text, `{"prompt":"a","echo":true}`, 400, "echo is not offered: the answer never repeats the prompt", "echo", ""},
 		{"best of two", text, `{"prompt":"a","best_of":2}`, 400, "best_of has to be 1", "best_of", ""},
 		{"a text prompt too long", text, `{"prompt":"` + strings.Repeat("x", 64) + `"}`, 400, "the prompt has 64 tokens, and with at least one generated token the model's context holds 64", "", "context_length_exceeded"},
+
+		{"a text prompt of more bytes than tokens can have", text, `{"prompt":"` + strings.Repeat("x", 65) + `"}`, 400, "the prompt has 65 bytes, and the model's context holds 64 tokens of at most 1 bytes", "", "context_length_exceeded"},
 
 		{"no context", draft, `{}`, 400, "tokens is missing: the context's token ids", "tokens", ""},
 		{"an empty context", draft, `{"input_ids":[]}`, 400, "input_ids has to have at least one token id", "input_ids", ""},
 		{"a context of text", draft, `{"prompt":"abc"}`, 400, "prompt has to be a list of token ids", "prompt", ""},
 		{"a context with null", draft, `{"tokens":[1,null]}`, 400, "tokens has to be a list of token ids", "tokens", ""},
-		{"a negative token", draft, `{"tokens":[-1]}`, 400, "token 0 of the prompt is -1; ids are 0 to 255", "", ""},
+		{"a negative token", draft, `{"tokens":[-1]}`, 400, "tokens has id -1 at place 0; ids are 0 to 255", "tokens", ""},
+		{"a negative token that would be cut off", draft, `{"tokens":[-7` + strings.Repeat(",1", 500) + `]}`, 400, "tokens has id -7 at place 0; ids are 0 to 255", "tokens", ""},
+		{"an unknown token under another name", draft, `{"input_ids":[1,2,999]}`, 400, "input_ids has id 999 at place 2; ids are 0 to 255", "input_ids", ""},
 		{"no draft", draft, `{"tokens":[1],"n":0}`, 400, "n has to be between 1 and 63, not 0", "n", ""},
 
 		{"no such path", "/v1/chat", ``, 404, "there is no /v1/chat here", "", "not_found"},
@@ -149,8 +158,10 @@ func FuzzRequests(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+	e := engine.New(&enginetest.Stepper{Shape: model.Limits{Slots: 1, Context: 64, Prefill: 16}}, engine.Config{})
+	f.Cleanup(func() { e.Drain(context.Background()) })
 	m := &Model{
-		Encode: enginetest.IDs, Prompt: testPrompt,
+		Engine: e, Encode: enginetest.IDs, LongestText: 1, Prompt: testPrompt,
 		NewDecoder: func() engine.Decoder { return &enginetest.Bytes{} },
 		Token:      func(id int32) string { return string([]byte{byte(id)}) },
 		Thinking:   &engine.Thinking{Begin: '<', End: '>', Close: enginetest.IDs(">")},
@@ -173,7 +184,7 @@ func FuzzRequests(f *testing.F) {
 			}
 		}
 		if fields := parseFields("", []byte(body)); fields.err == nil {
-			if ids := readContext(fields); fields.err == nil && len(ids) == 0 {
+			if ids := readContext(fields, 256); fields.err == nil && len(ids) == 0 {
 				t.Errorf("%q became an empty context", body)
 			}
 		}

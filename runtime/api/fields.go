@@ -130,10 +130,10 @@ func (f *fields) integer(name string, fallback, least, most int) int {
 		return fallback
 	}
 	if value < float64(least) || value > float64(most) {
-		if most == math.MaxInt32 {
-			f.fail(name, "has to be at least %d, not %.0f", least, value)
+		if most == math.MaxInt32 && value < float64(least) {
+			f.fail(name, "has to be at least %d, not %.10g", least, value)
 		} else {
-			f.fail(name, "has to be between %d and %d, not %.0f", least, most, value)
+			f.fail(name, "has to be between %d and %d, not %.10g", least, most, value)
 		}
 		return fallback
 	}
@@ -163,6 +163,16 @@ func (f *fields) ids(name string) []int32 {
 		f.fail(name, "has to be a list of token ids")
 	}
 	return ids
+}
+
+// known refuses ids that a vocabulary of that size does not have.
+func (f *fields) known(name string, ids []int32, vocabulary int) {
+	for i, id := range ids {
+		if id < 0 || int(id) >= vocabulary {
+			f.fail(name, "has id %d at place %d; ids are 0 to %d", id, i, vocabulary-1)
+			return
+		}
+	}
 }
 
 // parseIDs reads a JSON list of token ids. encoding/json would read null in it as 0.

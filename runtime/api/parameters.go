@@ -84,6 +84,15 @@ func readStop(f *fields) []string {
 	return stops
 }
 
+// logged returns the tokens whose log-probabilities are reported: those of the
+// answer's text as at OpenAI, or next to token ids one for each id.
+func (p parameters) logged(all collected, outcome engine.Outcome) []engine.Token {
+	if p.tokenIDs {
+		return outcome.Logprobs
+	}
+	return all.tokens
+}
+
 // request returns what the engine is asked for.
 func (p parameters) request(m *Model, prompt []int32) engine.Request {
 	return engine.Request{

@@ -48,14 +48,15 @@ type Config struct {
 
 // Model is what serves requests, installed by Ready.
 type Model struct {
-	Engine     *engine.Engine
-	Encode     func(text string) []int32       // special tokens' literals become their ids
-	NewDecoder func() engine.Decoder           // for one sequence
-	Token      func(id int32) string           // the bytes that one token stands for
-	Prompt     func(chat Chat) (string, error) // the chat template; an error is the request's fault
-	Think      bool                            // think unless the request says otherwise
-	Thinking   *engine.Thinking                // the marks of a thought; nil: the model has none
-	Defaults   model.Sampling                  // where the request is silent
+	Engine      *engine.Engine
+	Encode      func(text string) []int32       // special tokens' literals become their ids
+	LongestText int                             // bytes that one token stands for at most; 0: not known
+	NewDecoder  func() engine.Decoder           // for one sequence
+	Token       func(id int32) string           // the bytes that one token stands for
+	Prompt      func(chat Chat) (string, error) // the chat template; an error is the request's fault
+	Think       bool                            // think unless the request says otherwise
+	Thinking    *engine.Thinking                // the marks of a thought; nil: the model has none
+	Defaults    model.Sampling                  // where the request is silent
 }
 
 // Server answers requests. It can listen before there is a model; until Ready,
@@ -227,6 +228,16 @@ func (m *Model) submit(ctx context.Context, request engine.Request) (*engine.Str
 		return nil, engineError(err)
 	}
 	return stream, nil
+}
+
+// encode turns a prompt into tokens, unless it is so long that they cannot fit
+// whatever they are: megabytes take seconds.
+func (m *Model) encode(text string) ([]int32, *Error) {
+	if m.LongestText > 0 && len(text)/m.LongestText > m.Engine.Context() {
+		return nil, &Error{Status: http.StatusBadRequest, Type: typeInvalid, Code: codeTooLong, Message: fmt.Sprintf(
+			"the prompt has %d bytes, and the model's context holds %d tokens of at most %d bytes", len(text), m.Engine.Context(), m.LongestText)}
+	}
+	return m.Encode(text), nil
 }
 
 func randomID() string {

@@ -29,6 +29,7 @@ type sequence struct {
 	fresh  bool     // its slot is to be reset before the first step
 	read   int      // prompt tokens that were fed
 	tokens []int32  // generated
+	logged []Token  // the same with their log-probabilities
 	forced []int32  // tokens to come before anything is sampled again
 	last   [1]int32 // the decode step's tokens
 	reason string
@@ -60,7 +61,7 @@ func (s *sequence) settle(fed int, result *model.Result) bool {
 		}
 	}
 	token := s.next(result)
-	s.tokens = append(s.tokens, token.ID)
+	s.tokens, s.logged = append(s.tokens, token.ID), append(s.logged, token)
 	stopped := slices.Contains(s.ends, token.ID) || s.write(token)
 	switch {
 	case stopped:
@@ -129,5 +130,5 @@ func (s *sequence) write(token Token) (stopped bool) {
 }
 
 func (s *sequence) outcome() Outcome {
-	return Outcome{Reason: s.reason, PromptTokens: len(s.request.Prompt), Tokens: s.tokens}
+	return Outcome{Reason: s.reason, PromptTokens: len(s.request.Prompt), Tokens: s.tokens, Logprobs: s.logged}
 }

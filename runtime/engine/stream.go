@@ -28,6 +28,7 @@ type Outcome struct {
 	Reason       string // FinishStop or FinishLength; "" when it failed
 	PromptTokens int
 	Tokens       []int32 // everything generated, the end token and forced ones too
+	Logprobs     []Token // the same with their log-probabilities
 }
 
 // Stream is what a request produces. The engine writes without ever waiting;

@@ -1,7 +1,9 @@
 package kernels
 
 import (
+	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -20,7 +22,17 @@ type Pool struct {
 	items int
 	grain int
 	next  atomic.Int64
+	fault atomic.Pointer[TaskPanic] // the first of a helper, in this operation
 }
+
+// TaskPanic is what Run panics with when a task panicked on another goroutine
+// than its caller's: there it would end the process.
+type TaskPanic struct {
+	Value any
+	Place string // function and line that panicked
+}
+
+func (p *TaskPanic) Error() string { return fmt.Sprintf("%v at %s", p.Value, p.Place) }
 
 // SharedPool returns the pool of this process: one worker for each processor
 // that it may use when it is first asked for.
@@ -49,8 +61,32 @@ func (p *Pool) Workers() int { return len(p.wake) + 1 }
 
 func (p *Pool) work(worker int) {
 	for range p.wake[worker-1] {
-		p.take(worker)
-		p.done.Done()
+		p.help(worker)
+	}
+}
+
+// help is take for a helper: a panic is kept for Run's caller.
+func (p *Pool) help(worker int) {
+	defer p.done.Done()
+	defer func() {
+		if value := recover(); value != nil {
+			p.fault.CompareAndSwap(nil, &TaskPanic{value, panicPlace()})
+		}
+	}()
+	p.take(worker)
+}
+
+// panicPlace names the line that panicked, in a deferred call that recovers.
+func panicPlace() string {
+	var callers [32]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
+	raised := false
+	for {
+		frame, more := frames.Next()
+		if raised && !strings.HasPrefix(frame.Function, "runtime.") || !more {
+			return fmt.Sprintf("%s line %d", frame.Function, frame.Line)
+		}
+		raised = raised || frame.Function == "runtime.gopanic"
 	}
 }
 
@@ -69,6 +105,8 @@ func (p *Pool) take(worker int) {
 // Run calls task until items items are computed and returns then. Grains of
 // that many items go to whoever is free; one grain or less is computed by the
 // caller. If another goroutine is using the pool, the caller computes alone.
+// A task's panic becomes the caller's once nobody computes any more, and the
+// pool stays fit for use.
 func (p *Pool) Run(items, grain int, task Task) {
 	grain = max(grain, 1)
 	helpers := min(len(p.wake), (items-1)/grain)
@@ -81,10 +119,19 @@ func (p *Pool) Run(items, grain int, task Task) {
 	defer p.mu.Unlock()
 	p.task, p.items, p.grain = task, items, grain
 	p.next.Store(0)
+	p.fault.Store(nil)
 	p.done.Add(helpers)
 	for _, wake := range p.wake[:helpers] {
 		wake <- struct{}{}
 	}
+	defer p.join()
 	p.take(0)
+}
+
+// join waits for the helpers, also while the caller's own part panics.
+func (p *Pool) join() {
 	p.done.Wait()
+	if fault := p.fault.Load(); fault != nil {
+		panic(fault)
+	}
 }

@@ -49,8 +49,9 @@ type TokenLogprob struct {
 }
 
 // Sample appends the drawing of a token for each of the batch's draws from its
-// row of logits.
-func (p *Program) Sample(logits *Activation) {
+// row of logits. Ids from tokens on are padding: they are neither drawn nor among
+// the top candidates, and count only in the norm of log-probabilities.
+func (p *Program) Sample(logits *Activation, tokens int) {
 	p.reserve(logits.width)
 	for i := range p.scratch {
 		s := &p.scratch[i]
@@ -58,22 +59,23 @@ func (p *Program) Sample(logits *Activation) {
 	}
 	task := func(worker, begin, end int) {
 		for i := begin; i < end; i++ {
-			p.Batch.Draws[i].sample(logits.Row(i), &p.scratch[worker])
+			p.Batch.Draws[i].sample(logits.Row(i), tokens, &p.scratch[worker])
 		}
 	}
 	p.then(func() { p.share(len(p.Batch.Draws), 16*logits.width, task) })
 }
 
-func (d *Draw) sample(raw []float32, s *scratch) {
-	d.topLogprobs(raw)
+func (d *Draw) sample(raw []float32, tokens int, s *scratch) {
+	d.topLogprobs(raw, tokens)
 	logits := raw
 	if d.penalised() {
 		logits = s.float[:len(raw)]
 		copy(logits, raw)
-		d.penalise(logits, s.marks)
+		d.penalise(logits, s.marks) // a prompt may hold any id
 	}
+	logits = logits[:tokens]
 	if d.Params.Temperature > 0 {
-		d.Token = d.random(logits, s.order[:len(raw)])
+		d.Token = d.random(logits, s.order[:tokens])
 	} else {
 		d.Token = argmax(logits)
 	}
@@ -106,13 +108,13 @@ func logSumExp(logits []float32) float64 {
 
 // topLogprobs keeps the largest logits by insertion; equal ones stay in the
 // order of their ids.
-func (d *Draw) topLogprobs(raw []float32) {
-	n := min(d.Params.TopLogprobs, MaxTopLogprobs, len(raw))
+func (d *Draw) topLogprobs(raw []float32, tokens int) {
+	n := min(d.Params.TopLogprobs, MaxTopLogprobs, tokens)
 	if n <= 0 {
 		return
 	}
 	top := d.Top[:0]
-	for id, x := range raw {
+	for id, x := range raw[:tokens] {
 		if len(top) == n && !(x > top[n-1].Logprob) {
 			continue
 		}

@@ -27,13 +27,47 @@ func TestPhilox(t *testing.T) {
 // draw runs one draw over logits.
 func draw(logits []float32, d Draw) *Draw {
 	s := &scratch{float: make([]float32, len(logits)), marks: make([]int32, len(logits)), order: make([]int32, len(logits))}
-	d.sample(logits, s)
+	d.sample(logits, len(logits), s)
 	for _, mark := range s.marks {
 		if mark != 0 {
 			panic("marks are left")
 		}
 	}
 	return &d
+}
+
+// Padding is never drawn nor among the top candidates, whatever its logits; a
+// prompt may hold it.
+func TestPaddingIsNotDrawn(t *testing.T) {
+	const tokens = 5
+	logits := []float32{1, 3, -2, 3, 0.5, 9, 8, 7}
+	norm := logSumExp(logits)
+	s := &scratch{float: make([]float32, len(logits)), marks: make([]int32, len(logits)), order: make([]int32, len(logits))}
+	for _, p := range []Sampling{
+		{}, {RepetitionPenalty: 1.5}, {Temperature: 2}, {Temperature: 2, TopK: 7}, {Temperature: 2, TopP: 0.99}, {Temperature: 2, MinP: 0.01}, {Temperature: 2, PresencePenalty: 2},
+	} {
+		p.TopLogprobs = 8
+		seen := map[int32]bool{}
+		for p.Seed = range 200 {
+			d := Draw{Sequence: []int32{0, 7, 6}, Generated: 1, Params: p}
+			d.sample(logits, tokens, s)
+			seen[d.Token] = true
+			if d.Token >= tokens {
+				t.Fatalf("%+v: token %d", p, d.Token)
+			}
+			if got, want := d.Logprob, float32(float64(logits[d.Token])-norm); got != want {
+				t.Fatalf("%+v: log-probability %v, want %v", p, got, want)
+			}
+			for i, want := range []int32{1, 3, 0, 4, 2} {
+				if d.Top[i].Token != want {
+					t.Fatalf("%+v: top candidates %v", p, d.Top[:tokens])
+				}
+			}
+		}
+		if p.Temperature > 0 && len(seen) < 3 {
+			t.Errorf("%+v: only %v drawn", p, seen)
+		}
+	}
 }
 
 func TestGreedyAndLogprobs(t *testing.T) {

@@ -2,36 +2,56 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"slipway/runtime/kernels"
 	"slipway/runtime/weights"
 )
 
-// binder is what a family binds with. The first fault is kept in err, so that
-// a family reads straight through; nothing runs unless there is none.
+// binder is what a family binds with. A fault ends the binding where it is
+// found, so that a family reads straight through and nothing is allocated by a
+// size that the checkpoint has refuted. For the same reason an operation's
+// activations, caches and states are allocated after its weights are taken: their
+// shapes are those of stored tensors by then.
 type binder struct {
 	checkpoint *weights.Checkpoint
 	config     *weights.Config
 	program    *kernels.Program
 	model      *Model
-	err        error
 }
 
+// refusal is the panic by which fail leaves a family.
+type refusal struct{ err error }
+
+// run binds a family and returns the first fault.
+func (b *binder) run(bind family) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			refused, ok := value.(refusal)
+			if !ok {
+				panic(value)
+			}
+			err = refused.err
+		}
+	}()
+	bind(b)
+	return nil
+}
+
+// fail does not return unless err is nil.
 func (b *binder) fail(err error) {
-	if b.err == nil && err != nil {
-		b.err = err
+	if err != nil {
+		panic(refusal{err})
 	}
 }
 
 // vector takes a small tensor of the text model, widened to float32.
 func (b *binder) vector(name string, shape ...int) []float32 {
-	if m := b.take(b.checkpoint.TextName(name), true, shape...); m != nil {
-		values := make([]float32, m.Columns)
-		m.Row(values, 0)
-		return values
-	}
-	return make([]float32, product(shape))
+	m := b.take(b.checkpoint.TextName(name), true, shape...)
+	values := make([]float32, m.Columns)
+	m.Row(values, 0)
+	return values
 }
 
 func product(shape []int) int {
@@ -49,25 +69,15 @@ func (b *binder) matrix(name string, rows, columns int) *kernels.Matrix {
 
 // named is matrix for a full name.
 func (b *binder) named(name string, rows, columns int) *kernels.Matrix {
-	if m := b.take(name, false, rows, columns); m != nil {
-		return m
-	}
-	return &kernels.Matrix{Rows: rows, Columns: columns, Format: kernels.BF16, Data: make([]byte, 2*rows*columns)}
+	return b.take(name, false, rows, columns)
 }
 
 // take reads a tensor. A tensor that must be dense becomes one row.
 func (b *binder) take(name string, dense bool, shape ...int) *kernels.Matrix {
-	if b.err != nil {
-		return nil
-	}
 	t, err := b.checkpoint.Take(name, shape...)
-	if err != nil {
-		b.fail(err)
-		return nil
-	}
+	b.fail(err)
 	if dense && t.Kind != weights.Dense || t.Kind == weights.Other {
 		b.fail(fmt.Errorf("checkpoint %s: tensor %q is stored as %s; BF16, F16 or F32 is wanted", b.checkpoint.Folder, name, t.DType))
-		return nil
 	}
 	m := &kernels.Matrix{Rows: 1, Columns: product(shape), Format: formats[t.DType], ScaleFormat: formats[t.ScaleDType],
 		GroupRows: t.GroupRows, GroupColumns: t.GroupColumns}
@@ -82,7 +92,6 @@ func (b *binder) take(name string, dense bool, shape ...int) *kernels.Matrix {
 	}
 	if err != nil {
 		b.fail(fmt.Errorf("checkpoint %s: %w", b.checkpoint.Folder, err))
-		return nil
 	}
 	return m
 }
@@ -108,11 +117,13 @@ type decoder struct {
 	normed    *kernels.Activation
 	delta     *kernels.Activation // what a block adds to the residual
 	gate, up  *kernels.Activation
-	rotary    *kernels.Rotary
 	attention attentionBuffers
 }
 
-type attentionBuffers struct{ q, k, v, out *kernels.Activation }
+type attentionBuffers struct {
+	q, k, v, out *kernels.Activation
+	rotary       *kernels.Rotary
+}
 
 // dimensions reads the fields that the text families share and refuses values
 // that would change the arithmetic.
@@ -128,8 +139,18 @@ func (b *binder) dimensions(d *decoder) {
 	if longest := c.IntOr("max_position_embeddings", b.model.limits.Context); longest < b.model.limits.Context {
 		b.fail(fmt.Errorf("load model: %d tokens a sequence, config.json: max_position_embeddings is %d", b.model.limits.Context, longest))
 	}
+	b.width("num_attention_heads", d.heads.Query, "head_dim", d.heads.Dim)
+	b.width("num_key_value_heads", d.heads.KV, "head_dim", d.heads.Dim)
 	if d.heads.Query%d.heads.KV != 0 {
 		c.Fail("num_attention_heads %d is no multiple of num_key_value_heads %d", d.heads.Query, d.heads.KV)
+	}
+}
+
+// width refuses heads whose widths together pass 32 bits: sums of a few such
+// widths, and what is allocated by them, then stay far below 64.
+func (b *binder) width(heads string, count int, dimension string, dim int) {
+	if count*dim > math.MaxInt32 { // each is below 1<<31
+		b.config.Fail("%s %d times %s %d is too large", heads, count, dimension, dim)
 	}
 }
 
@@ -177,25 +198,31 @@ func (b *binder) rope(d *decoder, fraction float64) {
 	}
 }
 
-// ready reports whether binding can go on: no fault in the configuration.
-func (b *binder) ready() bool {
+// configured ends the reading of the configuration; a fault in it ends the
+// binding.
+func (b *binder) configured() {
 	if err := b.config.Finish(); err != nil {
 		b.fail(fmt.Errorf("checkpoint %s: %w", b.checkpoint.Folder, err))
 	}
-	return b.err == nil
 }
 
-// begin binds the embedding and allocates the shared activations.
+// begin binds the embedding and allocates the activations of its width.
 func (b *binder) begin(d *decoder) {
 	p := b.program
 	d.table = b.matrix("embed_tokens.weight", d.vocabulary, d.hidden)
 	d.residual, d.normed, d.delta = p.Activation(d.hidden), p.Activation(d.hidden), p.Activation(d.hidden)
-	d.gate, d.up = p.Activation(d.intermediate), p.Activation(d.intermediate)
-	kv := d.heads.KV * d.heads.Dim
-	d.attention = attentionBuffers{p.Activation(d.heads.QueryWidth()), p.Activation(kv), p.Activation(kv), p.Activation(d.heads.Query * d.heads.Dim)}
 	p.Embed(d.residual, d.table)
 	b.observe(0, d.residual)
-	d.rotary = p.Rotary(int(d.rotated*float64(d.heads.Dim)), d.theta)
+}
+
+// buffers returns what the attention layers share.
+func (b *binder) buffers(d *decoder) attentionBuffers {
+	if d.attention.q == nil {
+		p, kv := b.program, d.heads.KV*d.heads.Dim
+		d.attention = attentionBuffers{p.Activation(d.heads.QueryWidth()), p.Activation(kv), p.Activation(kv), p.Activation(d.heads.Query * d.heads.Dim),
+			p.Rotary(int(d.rotated*float64(d.heads.Dim)), d.theta)}
+	}
+	return d.attention
 }
 
 // observe binds a call of the model's observer.
@@ -220,36 +247,35 @@ func (b *binder) normInto(d *decoder, pending bool, name string) {
 
 // selfAttention binds a layer's attention block; its output is pending.
 func (b *binder) selfAttention(d *decoder, prefix string) {
-	p, a, h := b.program, d.attention, d.heads
+	p, h := b.program, d.heads
 	kv := h.KV * h.Dim
-	p.Linear(d.normed,
-		kernels.Projection{Dst: a.q, Weight: b.matrix(prefix+"q_proj.weight", h.QueryWidth(), d.hidden)},
-		kernels.Projection{Dst: a.k, Weight: b.matrix(prefix+"k_proj.weight", kv, d.hidden)},
-		kernels.Projection{Dst: a.v, Weight: b.matrix(prefix+"v_proj.weight", kv, d.hidden)})
-	cache := p.Cache(h)
-	p.HeadNormRope(a.q, a.k, a.v, cache,
-		d.norm(b.vector(prefix+"q_norm.weight", h.Dim), d.epsilon), d.norm(b.vector(prefix+"k_norm.weight", h.Dim), d.epsilon), d.rotary)
+	q, k, v := b.matrix(prefix+"q_proj.weight", h.QueryWidth(), d.hidden), b.matrix(prefix+"k_proj.weight", kv, d.hidden), b.matrix(prefix+"v_proj.weight", kv, d.hidden)
+	qNorm, kNorm := d.norm(b.vector(prefix+"q_norm.weight", h.Dim), d.epsilon), d.norm(b.vector(prefix+"k_norm.weight", h.Dim), d.epsilon)
+	out := b.matrix(prefix+"o_proj.weight", d.hidden, h.Query*h.Dim)
+	a, cache := b.buffers(d), p.Cache(h)
+	p.Linear(d.normed, kernels.Projection{Dst: a.q, Weight: q}, kernels.Projection{Dst: a.k, Weight: k}, kernels.Projection{Dst: a.v, Weight: v})
+	p.HeadNormRope(a.q, a.k, a.v, cache, qNorm, kNorm, a.rotary)
 	p.Attention(a.out, a.q, cache)
-	p.Linear(a.out, kernels.Projection{Dst: d.delta, Weight: b.matrix(prefix+"o_proj.weight", d.hidden, h.Query*h.Dim)})
+	p.Linear(a.out, kernels.Projection{Dst: d.delta, Weight: out})
 }
 
 // mlp binds a layer's gated MLP; its output is pending.
 func (b *binder) mlp(d *decoder, prefix string) {
 	p := b.program
-	p.Linear(d.normed,
-		kernels.Projection{Dst: d.gate, Weight: b.matrix(prefix+"gate_proj.weight", d.intermediate, d.hidden)},
-		kernels.Projection{Dst: d.up, Weight: b.matrix(prefix+"up_proj.weight", d.intermediate, d.hidden)})
+	gate, up := b.matrix(prefix+"gate_proj.weight", d.intermediate, d.hidden), b.matrix(prefix+"up_proj.weight", d.intermediate, d.hidden)
+	down := b.matrix(prefix+"down_proj.weight", d.hidden, d.intermediate)
+	if d.gate == nil {
+		d.gate, d.up = p.Activation(d.intermediate), p.Activation(d.intermediate)
+	}
+	p.Linear(d.normed, kernels.Projection{Dst: d.gate, Weight: gate}, kernels.Projection{Dst: d.up, Weight: up})
 	p.SiLUMul(d.gate, d.gate, d.up)
-	p.Linear(d.gate, kernels.Projection{Dst: d.delta, Weight: b.matrix(prefix+"down_proj.weight", d.hidden, d.intermediate)})
+	p.Linear(d.gate, kernels.Projection{Dst: d.delta, Weight: down})
 }
 
 // stack binds all layers, mix binding each one's mixer.
 func (b *binder) stack(d *decoder, mix func(layer int, prefix string)) {
 	b.begin(d)
 	for layer := range d.layers {
-		if b.err != nil {
-			return
-		}
 		prefix := fmt.Sprintf("layers.%d.", layer)
 		b.normInto(d, layer > 0, prefix+"input_layernorm.weight")
 		if layer > 0 {
@@ -276,14 +302,12 @@ func (b *binder) head(d *decoder) {
 	} else {
 		b.fail(fmt.Errorf("checkpoint %s: tie_word_embeddings is false and there is no tensor %q", b.checkpoint.Folder, name))
 	}
-	if b.err == nil {
-		b.fail(b.checkpoint.Finish())
-	}
+	b.fail(b.checkpoint.Finish())
 	p := b.program
 	selected, logits := p.Drawn(d.hidden), p.Drawn(d.vocabulary)
 	p.Select(selected, d.normed)
 	p.Linear(selected, kernels.Projection{Dst: logits, Weight: head})
 	b.observe(-1, logits)
-	p.Sample(logits)
+	p.Sample(logits, b.model.drawable(d.vocabulary))
 	b.model.vocabulary = d.vocabulary
 }

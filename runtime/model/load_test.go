@@ -157,6 +157,15 @@ func TestLoadRefuses(t *testing.T) {
 			{"unknown field", set(`"use_cache"`, `"logit_softcap": 30.0, "use_cache"`), `unknown field "logit_softcap" could change what the model computes`},
 			{"duplicate field", set(`"use_cache"`, `"hidden_size": 96, "use_cache"`), `key "hidden_size" given twice`},
 			{"context", set(`"max_position_embeddings": 4096`, `"max_position_embeddings": 63`), "64 tokens a sequence, config.json: max_position_embeddings is 63"},
+			{"huge hidden size", set(`"hidden_size": 96`, `"hidden_size": 2e9`), `embed_tokens.weight" has shape [512 96], the configuration says [512 2000000000]`},
+			{"huge vocabulary", set(`"vocab_size": 512`, `"vocab_size": 2e9`), `embed_tokens.weight" has shape [512 96], the configuration says [2000000000 96]`},
+			{"huge intermediate size", set(`"intermediate_size": 160`, `"intermediate_size": 2e9`), `layers.0.mlp.gate_proj.weight" has shape [160 96], the configuration says [2000000000 96]`},
+			{"huge heads", set(`"head_dim": 32`, `"head_dim": 2e9`), "num_attention_heads 6 times head_dim 2000000000 is too large"},
+			{"many heads", set(`"num_attention_heads": 6`, `"num_attention_heads": 2e9`), "num_attention_heads 2000000000 times head_dim 32 is too large"},
+			{"wide heads", set(`"head_dim": 32`, `"head_dim": 2e8`), `self_attn.q_proj.weight" has shape [192 96], the configuration says [1200000000 96]`},
+			{"many key heads", set(`"num_key_value_heads": 2`, `"num_key_value_heads": 2e9`), "num_key_value_heads 2000000000 times head_dim 32 is too large"},
+			{"layers past 32 bits", set(`"num_hidden_layers": 3`, `"num_hidden_layers": 1e12`), "num_hidden_layers is 1e+12, want a positive integer"},
+			{"many layers", both(set(`"num_hidden_layers": 3`, `"num_hidden_layers": 2e9`), set(`"layer_types"`, `"_types"`)), `layers.3.input_layernorm.weight" is missing`},
 			{"end token", set(`"eos_token_id": 1`, `"eos_token_id": 512`), "eos_token_id 512 is not below vocab_size 512"},
 		}},
 		{"qwen3-fp8", []fault{
@@ -189,6 +198,11 @@ func TestLoadRefuses(t *testing.T) {
 			{"ties disagree", set(`"tie_word_embeddings": true`, `"tie_word_embeddings": false`), "tie_word_embeddings is false in text_config and true at the top level"},
 			{"value heads", set(`"linear_num_value_heads": 4`, `"linear_num_value_heads": 3`), "linear_num_value_heads 3 is no multiple of linear_num_key_heads 2"},
 			{"convolution", set(`"linear_conv_kernel_dim": 4`, `"linear_conv_kernel_dim": 3`), `conv1d.weight" has shape [256 1 4], the configuration says [256 1 3]`},
+			{"long convolution", set(`"linear_conv_kernel_dim": 4`, `"linear_conv_kernel_dim": 2e9`), `conv1d.weight" has shape [256 1 4], the configuration says [256 1 2000000000]`},
+			{"huge key heads", set(`"linear_key_head_dim": 32`, `"linear_key_head_dim": 2e9`), "linear_num_key_heads 2 times linear_key_head_dim 2000000000 is too large"},
+			{"wide value heads", set(`"linear_value_head_dim": 32`, `"linear_value_head_dim": 4e8`), `in_proj_qkv.weight" has shape [256 128], the configuration says [1600000128 128]`},
+			{"many layers of an interval", both(set(`"num_hidden_layers": 8`, `"num_hidden_layers": 2e9`), set(`"layer_types"`, `"_types"`)), `layers.8.input_layernorm.weight" is missing`},
+			{"top-level field", set(`"video_token_id": 509`, `"logit_scale": 2.0, "video_token_id": 509`), `unknown field "logit_scale" could change what the model computes`},
 			{"missing decay", drop(text + "layers.4.linear_attn.A_log"), `layers.4.linear_attn.A_log" is missing`},
 			{"layer type", set(`"full_attention"`, `"sliding_attention"`), `layer_types has "sliding_attention"`},
 		}},
@@ -261,12 +275,13 @@ func TestLoadLimits(t *testing.T) {
 		limits, want Limits
 		fault        bool
 	}{
-		{Limits{Slots: 2, Context: 1000}, Limits{2, 1000, 256}, false},
-		{Limits{Slots: 2, Context: 100}, Limits{2, 100, 100}, false},
-		{Limits{Slots: 2, Context: 1000, Prefill: 5}, Limits{2, 1000, 5}, false},
+		{Limits{Slots: 2, Context: 1000}, Limits{2, 1000, 256, 0}, false},
+		{Limits{Slots: 2, Context: 100}, Limits{2, 100, 100, 0}, false},
+		{Limits{Slots: 2, Context: 1000, Prefill: 5}, Limits{2, 1000, 5, 0}, false},
 		{Limits{Slots: 0, Context: 1}, Limits{}, true},
 		{Limits{Slots: 1, Context: 0}, Limits{}, true},
 		{Limits{Slots: 1, Context: 1, Prefill: -1}, Limits{}, true},
+		{Limits{Slots: 1, Context: 1, Tokens: -1}, Limits{}, true},
 	} {
 		checkpoint, err := weights.Open(g.checkpoint)
 		if err != nil {

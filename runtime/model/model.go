@@ -52,7 +52,7 @@ type slot struct {
 const DefaultPrefill = 256
 
 // family binds an architecture.
-type family func(*binder) error
+type family func(*binder)
 
 var families = map[string]family{
 	"Qwen3ForCausalLM":                bindQwen3,
@@ -73,6 +73,9 @@ func load(checkpoint *weights.Checkpoint, limits Limits, pool *kernels.Pool) (*M
 	if limits.Slots < 1 || limits.Context < 1 || limits.Prefill < 1 {
 		return nil, fmt.Errorf("load model: limits of %d slots, %d tokens, %d tokens in prefill must be positive", limits.Slots, limits.Context, limits.Prefill)
 	}
+	if limits.Tokens < 0 {
+		return nil, fmt.Errorf("load model: a limit of %d token ids is negative", limits.Tokens)
+	}
 	limits.Prefill = min(limits.Prefill, limits.Context)
 	architecture := checkpoint.Config.Architecture()
 	bind, ok := families[architecture]
@@ -81,7 +84,8 @@ func load(checkpoint *weights.Checkpoint, limits Limits, pool *kernels.Pool) (*M
 	}
 	program := kernels.NewProgram(pool, kernels.Shape{Rows: max(limits.Slots, limits.Prefill), Slots: limits.Slots, Context: limits.Context})
 	m := &Model{program: program, limits: limits, endTokens: checkpoint.EndTokens()}
-	if err := bind(&binder{checkpoint: checkpoint, config: checkpoint.Config, program: program, model: m}); err != nil {
+	b := &binder{checkpoint: checkpoint, config: checkpoint.Config, program: program, model: m}
+	if err := b.run(bind); err != nil {
 		return nil, err
 	}
 	for _, id := range m.endTokens {
@@ -110,6 +114,14 @@ func (m *Model) allocate() {
 
 // Vocabulary returns the number of token ids.
 func (m *Model) Vocabulary() int { return m.vocabulary }
+
+// drawable returns how many of a vocabulary's ids may be drawn.
+func (m *Model) drawable(vocabulary int) int {
+	if m.limits.Tokens == 0 {
+		return vocabulary
+	}
+	return min(m.limits.Tokens, vocabulary)
+}
 
 // Limits returns what the model was loaded with, defaults filled in.
 func (m *Model) Limits() Limits { return m.limits }

@@ -118,7 +118,7 @@ func (m *Model) pass() {
 
 // keep copies a draw's outcome to its slot.
 func (m *Model) keep(slot int, d *kernels.Draw) {
-	top := m.tops[slot*kernels.MaxTopLogprobs:][:min(d.Params.TopLogprobs, m.vocabulary)]
+	top := m.tops[slot*kernels.MaxTopLogprobs:][:min(d.Params.TopLogprobs, m.drawable(m.vocabulary))]
 	for i := range top {
 		top[i] = TokenLogprob(d.Top[i])
 	}

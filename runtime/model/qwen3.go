@@ -11,7 +11,7 @@ import (
 //	x += Wdown(silu(Wgate u) * Wup u),                           u = norm(x)
 //
 // with norms of weight w, per head for q and k.
-func bindQwen3(b *binder) error {
+func bindQwen3(b *binder) {
 	c := b.config
 	d := &decoder{norm: func(weight []float32, epsilon float32) kernels.Norm {
 		return kernels.Norm{Weight: weight, Epsilon: epsilon}
@@ -27,11 +27,8 @@ func bindQwen3(b *binder) error {
 		}
 	}
 	b.layerCount(d, len(c.Strings("layer_types")))
-	if !b.ready() {
-		return b.err
-	}
+	b.configured()
 	b.stack(d, func(_ int, prefix string) { b.selfAttention(d, prefix+"self_attn.") })
-	return b.err
 }
 
 // layerCount refuses a layer_types of the wrong length; 0 is an absent one.

@@ -46,4 +46,5 @@ type Limits struct {
 	Slots   int // sequences at a time
 	Context int // tokens a sequence
 	Prefill int // tokens that a step appends to one slot at most; 0: 256
+	Tokens  int // ids from here on are never drawn or reported: padding rows of the vocabulary; 0: there are none
 }

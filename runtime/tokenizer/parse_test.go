@@ -102,7 +102,7 @@ func TestParseConfig(t *testing.T) {
 	if got := tokenizer.Encode("Hello<extra>"); !slices.Equal(got, []int32{9707, 151669}) {
 		t.Errorf("got %v", got)
 	}
-	if tokenizer.VocabularySize() != 151670 || !tokenizer.Special(151669) {
+	if tokenizer.VocabularySize() != 151670 || !tokenizer.special[151669] {
 		t.Error("the token of tokenizer_config.json is not there")
 	}
 }

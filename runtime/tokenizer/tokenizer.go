@@ -124,12 +124,18 @@ func (t *Tokenizer) ID(text string) (id int32, ok bool) {
 	return id, ok
 }
 
-// Special reports whether id is an added token marked special, which Decode
-// and Stream can leave out.
-func (t *Tokenizer) Special(id int32) bool { return t.special[id] }
-
 // EndToken returns the id of tokenizer_config.json's eos_token.
 func (t *Tokenizer) EndToken() (id int32, ok bool) { return t.end, t.end >= 0 }
+
+// LongestText is the most bytes of text that one token may stand for. NFC makes
+// of a text at least a quarter of its bytes: the most are three characters of
+// together seven that become one of two.
+func (t *Tokenizer) LongestText() int {
+	if t.compose {
+		return 4 * t.longest
+	}
+	return t.longest
+}
 
 // VocabularySize is the highest id of any token plus one. Models have more
 // rows; those beyond are padding and must not be sampled.

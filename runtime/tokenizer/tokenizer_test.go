@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -250,6 +251,27 @@ func TestStreamHoldsBack(t *testing.T) {
 	}
 }
 
+// No text is longer than its tokens may stand for.
+func TestLongestText(t *testing.T) {
+	tokenizer := reduced(t, false)
+	for _, text := range []string{
+		strings.Repeat(" ", 1000), strings.Repeat("\u1fbe\u0308\u0301", 100), strings.Repeat("\u1112\u1161\u11ab", 100),
+		strings.Repeat("\u212a", 100), strings.Repeat("<|im_start|>", 20), strings.Repeat("\xff", 100),
+	} {
+		if most := len(tokenizer.Encode(text)) * tokenizer.LongestText(); len(text) > most {
+			t.Errorf("%d bytes of %.20q, at most %d", len(text), text, most)
+		}
+	}
+	for r := range rune(utf8.MaxRune) {
+		if text := string(r); 4*len(composed(text)) < len(text) {
+			t.Errorf("%q composes to %q", text, composed(text))
+		}
+	}
+	if text := "\u1fbe\u0308\u0301"; len(text) != 7 || len(composed(text)) != 2 {
+		t.Errorf("%q composes to %q", text, composed(text))
+	}
+}
+
 func TestLookups(t *testing.T) {
 	tokenizer := reduced(t, false)
 	if n := tokenizer.VocabularySize(); n != 151669 {
@@ -266,7 +288,7 @@ func TestLookups(t *testing.T) {
 			t.Errorf("Token(%d) = %q", want, got)
 		}
 	}
-	if !tokenizer.Special(151645) || tokenizer.Special(151668) || tokenizer.Special(9707) {
+	if !tokenizer.special[151645] || tokenizer.special[151668] || tokenizer.special[9707] {
 		t.Error("Special: <|im_end|> is, </think> and Hello are not")
 	}
 	for _, id := range []int32{-1, 151669, 1 << 30} {

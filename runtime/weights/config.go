@@ -45,7 +45,7 @@ var inertKeys = strings.Fields(`
 	begin_suppress_tokens diversity_penalty do_sample early_stopping encoder_no_repeat_ngram_size exponential_decay_length_penalty
 	forced_bos_token_id forced_eos_token_id length_penalty max_length min_length no_repeat_ngram_size num_beam_groups num_beams
 	num_return_sequences output_scores remove_invalid_values repetition_penalty return_dict_in_generate suppress_tokens temperature
-	top_k top_p typical_p
+	top_k top_p typical_p audio_config audio_end_token_id audio_start_token_id audio_token_id image_token_index video_token_index
 `)
 
 func readConfig(path string) (*Config, error) {
@@ -185,14 +185,6 @@ func (c *Config) Float(key string) float64 {
 	return f
 }
 
-// FloatOr returns a positive number, fallback where it is absent.
-func (c *Config) FloatOr(key string, fallback float64) float64 {
-	if !c.Has(key) {
-		return fallback
-	}
-	return c.Float(key)
-}
-
 // Flag returns a boolean, fallback where it is absent. Where both levels have
 // it they must agree.
 func (c *Config) Flag(key string, fallback bool) bool {
@@ -296,24 +288,27 @@ func (c *Config) keep(err error) {
 	}
 }
 
-// Finish returns the first fault, or the first field that might change the
-// arithmetic and that nobody read. Fields that are null, false or empty, or
-// whose name begins with an underscore, say nothing.
+// Finish returns the first fault, or the first field, of text_config and then of
+// the top level, that might change the arithmetic and that nobody read. Fields
+// that are null, false or empty, or whose name begins with an underscore, say
+// nothing.
 func (c *Config) Finish() error {
-	for _, key := range slices.Sorted(maps.Keys(c.text)) {
-		if c.err != nil {
-			break
-		}
-		if c.read[key] || c.inert[key] || strings.HasPrefix(key, "_") || saysNothing(c.text[key]) {
+	c.checkRead(c.text)
+	c.checkRead(c.top)
+	if c.err != nil && c.parent != nil {
+		c.parent.keep(c.err)
+	}
+	return c.err
+}
+
+func (c *Config) checkRead(fields map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if c.read[key] || c.inert[key] || strings.HasPrefix(key, "_") || saysNothing(fields[key]) {
 			continue
 		}
 		c.keep(manifest.WithHint(fmt.Errorf("%s: unknown field %q could change what the model computes", c.file, key),
 			"if it changes nothing, take it out of config.json"))
 	}
-	if c.err != nil && c.parent != nil {
-		c.parent.keep(c.err)
-	}
-	return c.err
 }
 
 func saysNothing(value any) bool {

@@ -10,9 +10,9 @@ import (
 
 // Reference is a server's own account of its answer to a question: what later
 // runs of the same weights are compared with. Ids are of the checkpoint's
-// tokenizer and include the one that ended the answer; Logprobs are of the tokens
-// before it and Top of the likeliest ones there, natural logarithms over the
-// whole vocabulary.
+// tokenizer and include the one that ended the answer. For each of them Logprobs
+// has its own value and Top the likeliest tokens in its place, natural logarithms
+// over the whole vocabulary.
 type Reference struct {
 	ID       string        `json:"id"`
 	Prompt   []int32       `json:"prompt"`
@@ -56,9 +56,6 @@ type loggedToken struct {
 	Top     []loggedToken `json:"top_logprobs"`
 }
 
-// fits allows for the end token, which has no entry among the log-probabilities.
-func fits(tokens, logged int) bool { return tokens == logged || tokens == logged+1 }
-
 func referenceOne(ctx context.Context, client *http.Client, server string, question Question, load Load, top int) (Reference, error) {
 	var reply struct {
 		Prompt  []int32 `json:"prompt_token_ids"`
@@ -80,10 +77,13 @@ func referenceOne(ctx context.Context, client *http.Client, server string, quest
 	if err != nil {
 		return Reference{}, err
 	}
-	if len(reply.Choices) != 1 || len(reply.Prompt) == 0 || !fits(len(reply.Choices[0].Tokens), len(reply.Choices[0].Logprobs.Content)) {
+	if len(reply.Choices) != 1 || len(reply.Prompt) == 0 || len(reply.Choices[0].Tokens) == 0 {
 		return Reference{}, fmt.Errorf("the server does not say its token ids")
 	}
 	choice := reply.Choices[0]
+	if len(choice.Tokens) != len(choice.Logprobs.Content) {
+		return Reference{}, fmt.Errorf("the server has %d log-probabilities for %d tokens", len(choice.Logprobs.Content), len(choice.Tokens))
+	}
 	r := Reference{ID: question.ID, Prompt: reply.Prompt, Answer: choice.Message.Content, Tokens: choice.Tokens, Finish: choice.FinishReason}
 	for _, token := range choice.Logprobs.Content {
 		r.Logprobs = append(r.Logprobs, token.Logprob)

@@ -49,14 +49,14 @@ func TestImagePlace(t *testing.T) {
 // The clock must not reach a prompt: a template that asks whether there is one
 // is told no, one that does not ask fails.
 func TestNoClock(t *testing.T) {
-	guarded, err := Parse(`{% if strftime_now is defined %}{{ strftime_now("%Y") }}{% else %}26 Jul 2024{% endif %}`, nil)
+	guarded, err := parse(`{% if strftime_now is defined %}{{ strftime_now("%Y") }}{% else %}26 Jul 2024{% endif %}`, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if prompt, err := guarded.Render(user("Hi"), Options{}); prompt != "26 Jul 2024" || err != nil {
 		t.Errorf("guarded: %q, %v", prompt, err)
 	}
-	bare, err := Parse(`{{ strftime_now("%Y") }}`, nil)
+	bare, err := parse(`{{ strftime_now("%Y") }}`, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestParseErrors(t *testing.T) {
 		"{% for in %}":         "compile chat template: ",
 		"{{ messages | nix }}": "", // the engine finds an unknown filter when it runs
 	} {
-		template, err := Parse(source, nil)
+		template, err := parse(source, "", nil)
 		if want != "" {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: got %v, want %s", source, err, want)
@@ -90,7 +90,7 @@ func TestParseErrors(t *testing.T) {
 
 // The engine panics on some programs; that must stay an error.
 func TestEnginePanics(t *testing.T) {
-	template, err := Parse(`{{ "ab" * -1 }}`, nil)
+	template, err := parse(`{{ "ab" * -1 }}`, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,13 +35,9 @@ func (e *RefusalError) Error() string {
 	return "the chat template refuses the conversation: " + e.Reason
 }
 
-// Parse compiles a template. Tokens are the checkpoint's special tokens by the
-// names that templates know them under, such as eos_token; nil for none.
-func Parse(source string, tokens map[string]string) (*Template, error) {
-	return parse(source, "", tokens)
-}
-
-// parse takes the template for conversations with tools as well, "" for none.
+// parse compiles a template, and one for conversations with tools, "" for none.
+// Tokens are the checkpoint's special tokens by the names that templates know them
+// under, such as eos_token; nil for none.
 func parse(source, withTools string, tokens map[string]string) (*Template, error) {
 	t := &Template{tokens: tokens}
 	var err error

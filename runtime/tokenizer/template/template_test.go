@@ -71,7 +71,7 @@ func parsed(t testing.TB, name string) *Template {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template, err := Parse(string(source), map[string]string{"eos_token": "<|im_end|>"})
+	template, err := parse(string(source), "", map[string]string{"eos_token": "<|im_end|>"})
 	if err != nil {
 		t.Fatal(err)
 	}
