@@ -30,14 +30,15 @@ var layers = map[string][]string{
 	"verify/compare":  {"manifest", "manifest/content", "manifest/safetensors"},
 	"verify/boot":     {"manifest"}, // runs the submission; the static gates must not
 
-	"runtime":                   {"runtime/api", "runtime/engine", "runtime/model", "runtime/weights", "runtime/tokenizer/...", "manifest"},
+	"runtime":                   {"runtime/api", "runtime/engine", "runtime/model", "runtime/weights", "runtime/tokenizer/...", "runtime/plainfile", "manifest"},
 	"runtime/api":               {"runtime/engine", "runtime/model", "runtime/tokenizer/..."},
 	"runtime/engine":            {"runtime/model"},
 	"runtime/engine/enginetest": {"runtime/engine", "runtime/model"},
 	"runtime/model":             {"runtime/kernels", "runtime/weights"},
 	"runtime/kernels":           {"runtime/gpu"},
-	"runtime/weights":           {"manifest", "manifest/safetensors"},
-	"runtime/tokenizer/...":     {"runtime/tokenizer", "manifest"},
+	"runtime/weights":           {"runtime/plainfile", "manifest", "manifest/safetensors"},
+	"runtime/plainfile":         {},
+	"runtime/tokenizer/...":     {"runtime/tokenizer", "runtime/plainfile", "manifest"},
 
 	"manifest":                   {},
 	"manifest/safetensors":       {},

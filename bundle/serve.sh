@@ -5,6 +5,7 @@ set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 [ -f "$here/runtime/serve" ] || here=${SUBMISSION_DIR:?"runtime/serve is not beside serve.sh"}
 serve=$here/runtime/serve
+copy= # the folder of a copy, which the server removes
 if ! "$serve" --version >/dev/null 2>&1; then # the exec bit is lost, or the mount is noexec
 	serve=
 	for folder in "${TMPDIR:-/tmp}" /tmp /var/tmp /dev/shm /run "${HOME:-/root}"; do
@@ -17,4 +18,4 @@ if ! "$serve" --version >/dev/null 2>&1; then # the exec bit is lost, or the mou
 	done
 	[ -n "$serve" ] || { echo "serve.sh: runtime/serve can be executed nowhere: no folder is both writable and executable" >&2; exit 1; }
 fi
-exec "$serve" --weights "$here/weights" @SETTINGS@
+exec "$serve" ${copy:+--remove-copy "$copy"} --weights "$here/weights" @SETTINGS@

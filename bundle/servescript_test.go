@@ -84,7 +84,10 @@ func TestServeScript(t *testing.T) {
 			if _, err := exec.LookPath(args[0]); err != nil && !strings.Contains(args[0], "/") {
 				t.Skip(err)
 			}
-			env := []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()}
+			env := []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + filepath.Join(t.TempDir(), "a b"), "copy=/"}
+			if err := os.Mkdir(strings.TrimPrefix(env[1], "TMPDIR="), 0o755); err != nil {
+				t.Fatal(err)
+			}
 			if tc.env != nil {
 				env = append(env, tc.env(folder)...)
 			}
@@ -116,6 +119,11 @@ func checkServed(t *testing.T, folder, out string, copied bool) {
 	}
 	if got := !strings.Contains(out, "self="+folder+"/runtime/serve\n"); got != copied {
 		t.Errorf("run from a copy: %v, want %v:\n%s", got, copied, out)
+	}
+	_, self, _ := strings.Cut(out, "self=")
+	self, _, _ = strings.Cut(self, "\n")
+	if got := strings.Contains(out, "arg=--remove-copy\narg="+filepath.Dir(self)+"\n"); got != copied || strings.Contains(out, "--remove-copy") != copied {
+		t.Errorf("the folder of a copy is named: %v, want %v:\n%s", got, copied, out)
 	}
 }
 

@@ -3,7 +3,7 @@
 //
 // It listens at once; /health says how far the start is and is 200 only after
 // the model has run a step and, where known answers are given, reproduced them.
-// SIGTERM or SIGINT stops it: the port closes, requests in flight finish up to a
+// SIGTERM, SIGINT or SIGHUP stops it: the port closes, requests in flight finish up to a
 // deadline. A second signal ends it there and then. Standard error gets one line
 // an event. Exit codes: 0 stopped as asked, 1 could not start or finish, 2 usage,
 // 130 ended by a second signal. Nothing is read from the environment.
@@ -30,6 +30,10 @@ const (
 func main() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup wants it ignored
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	signal.Ignore(syscall.SIGPIPE) // a reader of standard error that went away must not end the server
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, signals))
 }
 
@@ -48,7 +52,8 @@ func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int 
 		fmt.Fprintf(stderr, "runtime: %v\n%s", err, usage)
 		return exitUsage
 	}
-	log := &lineLog{writer: stderr}
+	log := newLineLog(stderr)
+	defer log.close()
 	code, err := serve(options, log, signals)
 	if err != nil {
 		log.print(err.Error())

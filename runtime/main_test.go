@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -197,7 +198,13 @@ func TestCannotStart(t *testing.T) {
 	}
 	defer taken.Close()
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
-	smallVocabulary := changed(t, ternary, `"vocab_size": 512`, `"vocab_size": 440`)
+	shortContext := changed(t, ternary, "config.json", `"max_position_embeddings": 4096`, `"max_position_embeddings": 15`)
+	withPipe := changed(t, ternary, "config.json", "{", "{")
+	shard := filepath.Join(withPipe, "float-00001.safetensors")
+	if err := errors.Join(os.Remove(shard), syscall.Mkfifo(shard, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	moreTokens := changed(t, ternary, "tokenizer.json", `"id": 445,`, `"id": 512,`)
 	file := func(content string) string {
 		name := filepath.Join(t.TempDir(), "selftest.json")
 		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
@@ -211,7 +218,9 @@ func TestCannotStart(t *testing.T) {
 		want string // the last line but a hint
 	}{
 		{"no such folder", []string{"--weights", "nowhere"}, "nowhere"},
-		{"a tokenizer with more ids than the model", []string{"--weights", smallVocabulary}, "checkpoint " + smallVocabulary + ": tokenizer.json has ids up to 445, config.json: vocab_size is 440"},
+		{"a tokenizer with more ids than the model", []string{"--weights", moreTokens}, "checkpoint " + moreTokens + ": tokenizer.json has ids up to 512, config.json: vocab_size is 512"},
+		{"a short context", []string{"--weights", shortContext}, "config.json: max_position_embeddings is 15; the server needs 16"},
+		{"a pipe", []string{"--weights", withPipe}, "open " + shard + ": is not a regular file"},
 		{"port in use", []string{"--weights", ternary, "--port", port}, "address already in use"},
 		{"cuda", []string{"--weights", ternary, "--device", "cuda"}, "--device cuda: this program was built without CUDA"},
 		{"no selftest", []string{"--weights", ternary, "--selftest", "nowhere.json"}, "open nowhere.json: no such file or directory"},
@@ -242,14 +251,14 @@ func TestCannotStart(t *testing.T) {
 	}
 }
 
-// changed is a copy of a checkpoint with other text in its config.json.
-func changed(t *testing.T, folder, old, new string) string {
+// changed is a copy of a checkpoint with other text in one of its files.
+func changed(t *testing.T, folder, file, old, new string) string {
 	t.Helper()
 	copied := t.TempDir()
 	if err := os.CopyFS(copied, os.DirFS(folder)); err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join(copied, "config.json")
+	name := filepath.Join(copied, file)
 	data, err := os.ReadFile(name)
 	if err != nil || !bytes.Contains(data, []byte(old)) {
 		t.Fatalf("%s: %v", name, err)
@@ -290,6 +299,36 @@ func TestDefaults(t *testing.T) {
 		}
 		if got, err := readDefaults(folder); err != nil || got != tc.want {
 			t.Errorf("%s: %+v, %v", tc.file, got, err)
+		}
+	}
+}
+
+func TestDefaultsOutOfRange(t *testing.T) {
+	for file, want := range map[string]string{
+		`{"do_sample":true,"temperature":7}`:                `temperature has to be between 0 and 2, not 7`,
+		`{"do_sample":true,"temperature":-1}`:               `temperature has to be between 0 and 2, not -1`,
+		`{"do_sample":true,"top_p":1.5}`:                    `top_p has to be between 0 and 1, not 1.5`,
+		`{"do_sample":true,"min_p":-0.1}`:                   `min_p has to be between 0 and 1, not -0.1`,
+		`{"do_sample":true,"top_k":-5}`:                     `top_k has to be at least -1, not -5`,
+		`{"do_sample":true,"top_k":"all"}`:                  `top_k has to be an integer`,
+		`{"do_sample":"yes"}`:                               `do_sample has to be true or false`,
+		`{"repetition_penalty":0}`:                          `repetition_penalty has to be between 0.01 and 100, not 0`,
+		`{"repetition_penalty":1e30}`:                       `repetition_penalty has to be between 0.01 and 100, not 1e+30`,
+		`{"Repetition_penalty":0,"do_sample":false}`:        ``, // no key that is known
+		`{"do_sample":false,"temperature":7,"top_p":"all"}`: ``, // not read
+		`[]`:           `want an object, got an array`,
+		`{"do_sample"`: `ends in the middle of a value`,
+	} {
+		folder := t.TempDir()
+		name := filepath.Join(folder, "generation_config.json")
+		if err := os.WriteFile(name, []byte(file), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		switch got, err := readDefaults(folder); {
+		case want == "" && (err != nil || got != model.Sampling{}):
+			t.Errorf("%s: %+v, %v", file, got, err)
+		case want != "" && (err == nil || !strings.HasPrefix(err.Error(), "read "+name+": "+want)):
+			t.Errorf("%s: got %v, want %s", file, err, want)
 		}
 	}
 }

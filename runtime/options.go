@@ -23,8 +23,12 @@ const usage = `usage: runtime --weights DIR [flags]
   --device cpu|cuda     where to compute (cpu)
   --selftest FILE       known answers to reproduce before serving
   --drain DURATION      time that requests have to finish after SIGTERM (30s)
+  --remove-copy DIR     once listening, remove the folder in which this program lies alone
   --version             alone: say what this is, and that it can be executed
 `
+
+// minContext is the shortest context that holds a question and an answer.
+const minContext = 16
 
 // options are the command line.
 type options struct {
@@ -40,6 +44,7 @@ type options struct {
 	device        string
 	selftest      string
 	drain         time.Duration
+	removeCopy    string
 }
 
 func parseOptions(args []string) (o options, help bool, err error) {
@@ -58,6 +63,7 @@ func parseOptions(args []string) (o options, help bool, err error) {
 	set.StringVar(&o.device, "device", "cpu", "")
 	set.StringVar(&o.selftest, "selftest", "", "")
 	set.DurationVar(&o.drain, "drain", 30*time.Second, "")
+	set.StringVar(&o.removeCopy, "remove-copy", "", "")
 	if err := set.Parse(args); err != nil {
 		return o, errors.Is(err, flag.ErrHelp), err
 	}
@@ -75,8 +81,8 @@ func parseOptions(args []string) (o options, help bool, err error) {
 		err = fmt.Errorf("--answer-reserve has to be at least 0, not %d", o.answerReserve)
 	case o.slots < 1:
 		err = fmt.Errorf("--slots has to be at least 1, not %d", o.slots)
-	case o.context < 16:
-		err = fmt.Errorf("--context has to be at least 16, not %d", o.context)
+	case o.context < minContext:
+		err = fmt.Errorf("--context has to be at least %d, not %d", minContext, o.context)
 	case o.queue < 1:
 		err = fmt.Errorf("--queue has to be at least 1, not %d", o.queue)
 	case o.device != "cpu" && o.device != "cuda":

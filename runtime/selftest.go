@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"slipway/manifest"
 	"slipway/runtime/engine"
+	"slipway/runtime/plainfile"
 )
 
 // selftest is a list of greedy continuations that are known.
@@ -23,7 +23,7 @@ func readSelftest(name string) (known selftest, err error) {
 	if name == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(name)
+	data, err := plainfile.Read(name, plainfile.Config)
 	if err != nil {
 		return nil, err
 	}

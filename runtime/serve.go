@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"net"
 	"net/http"
 	"os"
 	"strconv"
-	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"slipway/manifest"
@@ -23,23 +21,9 @@ import (
 // read that it did.
 const cutGrace = 2 * time.Second
 
-// lineLog writes one line an event, whatever goroutine it comes from.
-type lineLog struct {
-	mutex  sync.Mutex
-	writer io.Writer
-}
-
-func (l *lineLog) print(line string) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	fmt.Fprintln(l.writer, "runtime: "+strings.TrimRight(strings.ReplaceAll(line, "\n", " "), " "))
-}
-
-// Write lets net/http report through the log.
-func (l *lineLog) Write(line []byte) (int, error) {
-	l.print(string(line))
-	return len(line), nil
-}
+// newGrace is how long a connection that stands when the drain begins has to
+// send its request.
+const newGrace = 500 * time.Millisecond
 
 // serve listens, loads in the background, and returns the exit code once
 // everything has ended.
@@ -53,9 +37,14 @@ func serve(o options, events *lineLog, signals <-chan os.Signal) (int, error) {
 		return exitCannotRun, err // "listen tcp 0.0.0.0:8000: bind: address already in use"
 	}
 	events.print("listening on " + listener.Addr().String())
+	if program, err := os.Executable(); err == nil && o.removeCopy != "" {
+		removeCopy(o.removeCopy, program)
+	}
 	server := api.New(api.Config{Model: o.model, Log: events.print})
 	web := server.HTTPServer()
 	web.ErrorLog = log.New(events, "", 0)
+	open := &connections{}
+	web.ConnState = open.track
 	broken := make(chan error, 2)
 	go func() { broken <- web.Serve(listener) }()
 	loaded := make(chan *engine.Engine, 1)
@@ -76,17 +65,17 @@ func serve(o options, events *lineLog, signals <-chan os.Signal) (int, error) {
 	case received := <-signals:
 		events.print("stopping: " + received.String())
 	}
-	return drain(o, server, web, loaded, events, signals)
+	return drain(o, server, web, open, loaded, events, signals)
 }
 
 // drain closes the port, lets the requests in flight finish, and ends them when
 // their time is over.
-func drain(o options, server *api.Server, web *http.Server, loaded <-chan *engine.Engine, events *lineLog, signals <-chan os.Signal) (int, error) {
+func drain(o options, server *api.Server, web *http.Server, open *connections, loaded <-chan *engine.Engine, events *lineLog, signals <-chan os.Signal) (int, error) {
 	server.Stop()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), o.drain, fmt.Errorf("requests were still running after %v", o.drain))
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- finishRequests(ctx, web, loaded) }()
+	go func() { ended <- finishRequests(ctx, web, open, loaded) }()
 	select {
 	case err := <-ended:
 		if err != nil {
@@ -100,13 +89,24 @@ func drain(o options, server *api.Server, web *http.Server, loaded <-chan *engin
 	}
 }
 
-func finishRequests(ctx context.Context, web *http.Server, loaded <-chan *engine.Engine) error {
+// finishRequests returns ctx's cause if requests were running when ctx ended.
+func finishRequests(ctx context.Context, web *http.Server, open *connections, loaded <-chan *engine.Engine) error {
+	idle := time.AfterFunc(newGrace, open.closeNew)
+	defer idle.Stop()
+	var running atomic.Int64 // counted before they are cut
+	cut, cutNow := context.WithCancelCause(context.Background())
+	defer cutNow(nil)
+	defer context.AfterFunc(ctx, func() {
+		running.Store(int64(open.running()))
+		open.closeNew()
+		cutNow(context.Cause(ctx))
+	})()
 	closed := make(chan error, 1)
-	go func() { closed <- web.Shutdown(ctx) }() // closes the port at once
+	go func() { closed <- web.Shutdown(cut) }() // closes the port at once
 	var drained error
 	select {
 	case e := <-loaded:
-		drained = e.Drain(ctx)
+		drained = e.Drain(cut)
 	default: // nothing was served yet
 	}
 	if err := <-closed; err == nil && drained == nil {
@@ -116,6 +116,9 @@ func finishRequests(ctx context.Context, web *http.Server, loaded <-chan *engine
 	defer cancel()
 	if web.Shutdown(grace) != nil {
 		web.Close()
+	}
+	if running.Load() == 0 {
+		return nil
 	}
 	return context.Cause(ctx)
 }

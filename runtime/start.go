@@ -58,8 +58,12 @@ func loadModel(o options, tokens int) (*model.Model, error) {
 	}
 	defer checkpoint.Close()
 	context := min(o.context, checkpoint.Config.IntOr("max_position_embeddings", o.context))
-	if vocabulary := checkpoint.Config.IntOr("vocab_size", tokens); tokens > vocabulary {
-		return nil, fmt.Errorf("checkpoint %s: tokenizer.json has ids up to %d, config.json: vocab_size is %d", o.weights, tokens-1, vocabulary)
+	if context < minContext {
+		checkpoint.Config.Fail("max_position_embeddings is %d; the server needs %d", context, minContext)
 	}
-	return model.Load(checkpoint, model.Limits{Slots: o.slots, Context: context, Tokens: tokens})
+	m, err := model.Load(checkpoint, model.Limits{Slots: o.slots, Context: context, Tokens: tokens})
+	if err == nil && tokens > m.Vocabulary() {
+		return nil, fmt.Errorf("checkpoint %s: tokenizer.json has ids up to %d, config.json: vocab_size is %d", o.weights, tokens-1, m.Vocabulary())
+	}
+	return m, err
 }

@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -10,6 +12,32 @@ import (
 	"slipway/runtime/engine/enginetest"
 	"slipway/runtime/model"
 )
+
+// unread is a body that may not be read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}
+
+// A body that says that it is too long is not waited for, and one that does not
+// say is read up to the limit.
+func TestTooLargeBody(t *testing.T) {
+	s, _ := serve(t, answering("yes"), engine.Config{}, false)
+	for _, tc := range []struct {
+		body   io.Reader
+		length int64
+	}{{unread{t}, 4097}, {strings.NewReader(strings.Repeat(" ", 4097)), -1}} {
+		request := httptest.NewRequest("POST", "/v1/completions", tc.body)
+		request.ContentLength = tc.length
+		answer := httptest.NewRecorder()
+		s.ServeHTTP(answer, request)
+		if answer.Code != 413 || !strings.Contains(answer.Body.String(), "the request has more than 4096 bytes") {
+			t.Errorf("length %d: %d, %s", tc.length, answer.Code, answer.Body)
+		}
+	}
+}
 
 // Every mistake has a request of its own; the test sends its twin without the
 // mistake, a plain question, before and after.
@@ -66,7 +94,7 @@ func TestErrors(t *testing.T) {
 		{"a prompt too long", chat, `{"messages":[{"role":"user","content":"` + strings.Repeat("x", 58) + `"}]}`, 400, "the prompt has 64 tokens, and with at least one generated token the model's context holds 64", "", "context_length_exceeded"},
 
 		{"more bytes than tokens can have", chat, `{"messages":[{"role":"user","content":"` + strings.Repeat("x", 59) + `"}]}`, 400, "the prompt has 65 bytes, and the model's context holds 64 tokens of at most 1 bytes", "", "context_length_exceeded"},
-		{"a number of a hundred digits", chat, `{` + hi + `,"max_tokens":1e99}`, 400, "max_tokens has to be between 1 and 2147483647, not 1e+99", "max_tokens", ""},
+		{"a number of a hundred digits", chat, `{` + hi + `,"max_tokens":1e99}`, 400, "max_tokens has to be at most 2147483647, not 1e+99", "max_tokens", ""},
 
 		{"no prompt", text, `{}`, 400, "prompt is missing", "prompt", ""},
 		{"an empty prompt", text, `{"prompt":""}`, 400, "the prompt is empty", "", ""},

@@ -24,6 +24,11 @@ type fields struct {
 
 // readBody reads a request's object.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) (*fields, *Error) {
+	tooLarge := &Error{Status: http.StatusRequestEntityTooLarge, Type: typeInvalid, Code: "request_too_large",
+		Message: fmt.Sprintf("the request has more than %d bytes", limit)}
+	if r.ContentLength > limit {
+		return nil, tooLarge
+	}
 	control := http.NewResponseController(w)
 	control.SetReadDeadline(time.Now().Add(readTimeout)) // not all writers can
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
@@ -31,8 +36,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) (*fields, *Er
 	control.SetReadDeadline(time.Time{})
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return nil, &Error{Status: http.StatusRequestEntityTooLarge, Type: typeInvalid, Code: "request_too_large",
-			Message: fmt.Sprintf("the request has more than %d bytes", limit)}
+		return nil, tooLarge
 	}
 	if err != nil {
 		return nil, invalid("", "read the request: %v", err)
@@ -130,9 +134,12 @@ func (f *fields) integer(name string, fallback, least, most int) int {
 		return fallback
 	}
 	if value < float64(least) || value > float64(most) {
-		if most == math.MaxInt32 && value < float64(least) {
+		switch {
+		case most == math.MaxInt32 && value < float64(least):
 			f.fail(name, "has to be at least %d, not %.10g", least, value)
-		} else {
+		case most == math.MaxInt32:
+			f.fail(name, "has to be at most %d, not %.10g", most, value)
+		default:
 			f.fail(name, "has to be between %d and %d, not %.10g", least, most, value)
 		}
 		return fallback

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 
 	"slipway/runtime/engine"
@@ -59,6 +60,26 @@ func readSampling(f *fields, s model.Sampling) model.Sampling {
 	f.number("repetition_penalty", &s.RepetitionPenalty, 0.01, 100)
 	s.Seed = f.seed("seed")
 	return s
+}
+
+// ReadDefaults returns how the fields of a generation_config.json say to sample,
+// within the bounds of requests: as they say if do_sample is true, else greedily.
+func ReadDefaults(values map[string]json.RawMessage) (model.Sampling, error) {
+	used := map[string]json.RawMessage{"repetition_penalty": values["repetition_penalty"]}
+	f := &fields{values: values}
+	var s model.Sampling
+	if f.boolean("do_sample") {
+		s.Temperature = 1
+		for _, name := range []string{"temperature", "top_k", "top_p", "min_p"} {
+			used[name] = values[name]
+		}
+	}
+	f.values = used
+	s = readSampling(f, s)
+	if f.err != nil {
+		return model.Sampling{}, errors.New(f.err.Message)
+	}
+	return s, nil
 }
 
 func readStop(f *fields) []string {

@@ -237,8 +237,18 @@ func (m *Model) encode(text string) ([]int32, *Error) {
 		return nil, &Error{Status: http.StatusBadRequest, Type: typeInvalid, Code: codeTooLong, Message: fmt.Sprintf(
 			"the prompt has %d bytes, and the model's context holds %d tokens of at most %d bytes", len(text), m.Engine.Context(), m.LongestText)}
 	}
+	if len(text) > longText {
+		encodings <- struct{}{}
+		defer func() { <-encodings }()
+	}
 	return m.Encode(text), nil
 }
+
+// A text longer than longText waits until at most one other such is being
+// encoded: while it is, it takes up to fifty times its length in memory.
+const longText = 256 << 10
+
+var encodings = make(chan struct{}, 2)
 
 func randomID() string {
 	var id [12]byte

@@ -12,6 +12,19 @@ type workspace struct {
 	queue   []uint64 // a binary heap of rank<<32 | offset of the left symbol
 }
 
+// maxKept is how many bytes of workspace are kept for the next text: a word of
+// megabytes, which takes about fifty times its length, comes once.
+const maxKept = 1 << 20
+
+func (w *workspace) release() {
+	if w.size() <= maxKept {
+		workspaces.Put(w)
+	}
+}
+
+// size returns bytes.
+func (w *workspace) size() int { return 12*cap(w.symbols) + 8*cap(w.queue) }
+
 // symbolNode is one symbol; offsets of its neighbours, -1 for none.
 type symbolNode struct {
 	id, previous, next int32

@@ -65,3 +65,15 @@ func TestLongWord(t *testing.T) {
 		t.Errorf("%d ids for %d bytes: hardly merged", len(ids), len(text))
 	}
 }
+
+// The workspace of a long word is not kept, that of short ones is.
+func TestWorkspaceSize(t *testing.T) {
+	v := &reduced(t, false).vocabulary
+	for length, kept := range map[int]bool{1000: true, 1_000_000: false} {
+		w := new(workspace)
+		w.merge(nil, strings.Repeat("a", length), v)
+		if (w.size() <= maxKept) != kept {
+			t.Errorf("%d bytes: a workspace of %d bytes", length, w.size())
+		}
+	}
+}

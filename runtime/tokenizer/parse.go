@@ -4,21 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 
 	"slipway/manifest"
+	"slipway/runtime/plainfile"
 )
 
 // Load reads tokenizer.json and, where there is one, tokenizer_config.json of a
 // checkpoint's folder.
 func Load(folder string) (*Tokenizer, error) {
-	tokenizer, err := os.ReadFile(filepath.Join(folder, "tokenizer.json"))
+	tokenizer, err := plainfile.Read(filepath.Join(folder, "tokenizer.json"), plainfile.Large)
 	if err != nil {
 		return nil, fmt.Errorf("load tokenizer: %w", err)
 	}
-	config, err := os.ReadFile(filepath.Join(folder, "tokenizer_config.json"))
+	config, err := plainfile.Read(filepath.Join(folder, "tokenizer_config.json"), plainfile.Config)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("load tokenizer: %w", err)
 	}

@@ -49,7 +49,7 @@ func (t *Tokenizer) Encode(text string) []int32 {
 	text = validText(text)
 	ids := make([]int32, 0, len(text)/3+1)
 	work := workspaces.Get().(*workspace)
-	defer workspaces.Put(work)
+	defer work.release()
 	return t.verbatim.cut(ids, text, func(ids []int32, between string) []int32 {
 		if t.compose {
 			between = composed(between)

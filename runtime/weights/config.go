@@ -6,12 +6,12 @@ import (
 	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"slipway/manifest"
+	"slipway/runtime/plainfile"
 )
 
 // Config reads the fields of config.json that decide a model's arithmetic. A
@@ -74,7 +74,7 @@ func newConfig(fields map[string]any) (*Config, error) {
 
 // readObject reads a JSON object in which no key occurs twice.
 func readObject(path string) (map[string]any, error) {
-	data, err := os.ReadFile(path)
+	data, err := plainfile.Read(path, plainfile.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"slipway/manifest"
+	"slipway/runtime/plainfile"
 )
 
 // readQuantization reads the quantization manifest of the folder or of its
@@ -19,14 +20,14 @@ import (
 // out.
 func (c *Checkpoint) readQuantization() (map[string]manifest.Quantity, error) {
 	root := c.Folder
-	data, err := os.ReadFile(filepath.Join(root, manifest.QuantizationPath))
+	data, err := plainfile.Read(filepath.Join(root, manifest.QuantizationPath), plainfile.Large)
 	if errors.Is(err, fs.ErrNotExist) {
 		absolute, absErr := filepath.Abs(c.Folder)
 		if absErr != nil {
 			return nil, absErr
 		}
 		root = filepath.Dir(absolute)
-		data, err = os.ReadFile(filepath.Join(root, manifest.QuantizationPath))
+		data, err = plainfile.Read(filepath.Join(root, manifest.QuantizationPath), plainfile.Large)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

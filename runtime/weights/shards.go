@@ -10,12 +10,13 @@ import (
 	"slices"
 
 	"slipway/manifest/safetensors"
+	"slipway/runtime/plainfile"
 )
 
 // openShards opens the shards that the index names, or all of the folder. The
 // index is nil where there is none.
 func (c *Checkpoint) openShards() (*safetensors.Index, error) {
-	data, err := os.ReadFile(filepath.Join(c.Folder, safetensors.IndexName))
+	data, err := plainfile.Read(filepath.Join(c.Folder, safetensors.IndexName), plainfile.Large)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, c.openAll()
 	}
@@ -61,15 +62,11 @@ func (c *Checkpoint) openShard(name string) error {
 	if c.shards[name] != nil {
 		return nil
 	}
-	file, err := os.Open(filepath.Join(c.Folder, name))
+	file, info, err := plainfile.Open(filepath.Join(c.Folder, name))
 	if err != nil {
 		return err
 	}
 	c.shards[name] = &shard{file: file}
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
 	c.shards[name].tensors, err = safetensors.Open(file, info.Size())
 	if err != nil {
 		return fmt.Errorf("read header of %s: %w", name, err)

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"slipway/runtime/plainfile"
 )
 
 // ErrNone is returned, wrapped, for a checkpoint without a chat template.
@@ -87,7 +88,7 @@ func named(file string, found templates, tokens map[string]string) (*Template, e
 
 // readOptional returns nil for a file that is not there.
 func readOptional(folder, name string) ([]byte, error) {
-	data, err := os.ReadFile(filepath.Join(folder, name))
+	data, err := plainfile.Read(filepath.Join(folder, name), plainfile.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

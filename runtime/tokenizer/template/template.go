@@ -8,12 +8,18 @@
 // Numbers and objects are written as Python writes them, because tool schemas
 // and arguments go into the prompt as JSON: 1.0 stays 1.0, keys keep their
 // order, separators are ", " and ": ".
+//
+// A template that does not end is an error, at the start if a plain question
+// shows it: a rendering may print 64 MiB, run a million passes of loops, call
+// itself about a thousand deep and take ten seconds.
 package template
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
+	"time"
 
 	"github.com/ardanlabs/jinja"
 )
@@ -49,7 +55,9 @@ func parse(source, withTools string, tokens map[string]string) (*Template, error
 			return nil, fmt.Errorf("compile chat template for tools: %w", err)
 		}
 	}
-	t.takesParts = t.probeParts()
+	if t.takesParts, err = t.probeParts(); err != nil {
+		return nil, err
+	}
 	return t, nil
 }
 
@@ -59,7 +67,15 @@ var lineFeeds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 func compile(source string) (compiled *jinja.Template, err error) {
 	defer recovered(&err)
-	return jinja.Compile(withPythonFilters(strings.TrimSuffix(lineFeeds.Replace(source), "\n")))
+	source = strings.TrimSuffix(lineFeeds.Replace(source), "\n")
+	if err := checkSource(source); err != nil {
+		return nil, err
+	}
+	source = withPythonFilters(source)
+	if _, err := jinja.Compile(source); err != nil { // with the positions that its author knows
+		return nil, err
+	}
+	return jinja.Compile(guarded(source))
 }
 
 // recovered turns a panic of the engine into an error: a checkpoint's template
@@ -71,12 +87,22 @@ func recovered(err *error) {
 }
 
 // probeParts reports whether the template takes content as a list of parts, by
-// what it makes of one: templates that do not print the list or fail.
-func (t *Template) probeParts() bool {
+// what it makes of one: templates that do not print the list or fail. An error
+// says that the template does not end, with parts or with text.
+func (t *Template) probeParts() (bool, error) {
 	const text = "a part of text"
 	t.takesParts = true
-	prompt, err := t.Render([]Message{{Role: "user", Parts: []Part{{Type: "text", Text: text}}}}, Options{})
-	return err == nil && strings.Contains(prompt, text) && !strings.Contains(prompt, "'"+text+"'")
+	for _, probe := range []Message{{Role: "user", Content: text}, {Role: "user", Parts: []Part{{Type: "text", Text: text}}}} {
+		prompt, err := t.Render([]Message{probe}, Options{})
+		var limit *limitError
+		switch {
+		case errors.As(err, &limit):
+			return false, err
+		case probe.Parts != nil:
+			return err == nil && strings.Contains(prompt, text) && !strings.Contains(prompt, "'"+text+"'"), nil
+		}
+	}
+	return false, nil
 }
 
 // Render returns the prompt of a conversation. An error that wraps RefusalError
@@ -103,9 +129,29 @@ func (t *Template) Render(messages []Message, options Options) (prompt string, e
 	return prompt, err
 }
 
-func run(program *jinja.Template, data map[string]jinja.Value) (prompt string, err error) {
-	defer recovered(&err)
-	return program.RenderValues(data)
+// run renders under the guard's limits. A rendering that the guard cannot stop in
+// time is left behind.
+func run(program *jinja.Template, data map[string]jinja.Value) (string, error) {
+	maps.Copy(data, (&guard{ends: time.Now().Add(maxTime)}).names())
+	type result struct {
+		prompt string
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() { done <- r }()
+		defer recovered(&r.err)
+		r.prompt, r.err = program.RenderValues(data)
+	}()
+	late := time.NewTimer(maxTime + maxTime/4)
+	defer late.Stop()
+	select {
+	case r := <-done:
+		return r.prompt, r.err
+	case <-late.C:
+		return "", &limitError{"takes too long"}
+	}
 }
 
 // data returns the variables that transformers gives a template.
