@@ -218,7 +218,7 @@ var dynamicGates = []Gate{
 	{ID: "still-healthy", Promise: "GET /health answers 200 after the load", Source: "the task's endpoint",
 		Example: "the server died of a request beyond its context: refuse it with 400", Elsewhere: bootElsewhere},
 	{ID: "opened-files", Promise: "the server opens nothing outside the submission", Source: "the task's rule on weights",
-		Example: "the server opens /root/.cache/model: ship what it needs, and load that", Elsewhere: bootElsewhere},
+		Example: "the server opens ~/.cache/model: ship what it needs, and load that", Elsewhere: bootElsewhere},
 	{ID: "quality", Promise: "the answers reach the profile's floor", Source: "the task's score",
 		Example: "the answers score as chance does: compare with the base model on the same questions; a wrong layout of the codes looks like this", Elsewhere: bootElsewhere},
 }
