@@ -44,7 +44,7 @@ func serve(o options, events *lineLog, signals <-chan os.Signal) (int, error) {
 	web := server.HTTPServer()
 	web.ErrorLog = log.New(events, "", 0)
 	open := &connections{}
-	web.ConnState = open.track
+	web.ConnState, web.Handler = open.track, open.counted(web.Handler)
 	broken := make(chan error, 2)
 	go func() { broken <- web.Serve(listener) }()
 	loaded := make(chan *engine.Engine, 1)
@@ -97,7 +97,7 @@ func finishRequests(ctx context.Context, web *http.Server, open *connections, lo
 	cut, cutNow := context.WithCancelCause(context.Background())
 	defer cutNow(nil)
 	defer context.AfterFunc(ctx, func() {
-		running.Store(int64(open.running()))
+		running.Store(open.running())
 		open.closeNew()
 		cutNow(context.Cause(ctx))
 	})()
