@@ -152,5 +152,9 @@ func (a *app) buildLayout(ctx context.Context, plan *bundle.Plan, into string, c
 	m := a.meter("build "+into, planBytes(plan))
 	defer m.end()
 	options.Progress = m.add
-	return bundle.WriteLayout(ctx, plan, target, chosen, options)
+	sealed, err := bundle.WriteLayout(ctx, plan, target, chosen, options)
+	if err != nil && ctx.Err() == nil {
+		target.Discard()
+	}
+	return sealed, err
 }

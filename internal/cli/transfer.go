@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -168,12 +169,22 @@ func (a *app) pull(ctx context.Context, from *source, into, tag string) (manifes
 		Skipped:  func(blob manifest.Descriptor) { m.add(blob.Size) },
 	})
 	if err != nil {
+		if ctx.Err() == nil && !resumable(err) {
+			target.Discard()
+		}
 		return descriptor, fmt.Errorf("%s: %w", from.shown, err)
 	}
 	if tag == "" {
 		err = target.Tag(ctx, descriptor, "")
 	}
 	return descriptor, err
+}
+
+// resumable reports whether a transfer may go well next time as it is: then
+// what it fetched stays. Wrong bytes and a full disk are not of that kind.
+func resumable(err error) bool {
+	var integrity *content.IntegrityError
+	return !errors.As(err, &integrity) && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) && !errors.Is(err, syscall.EFBIG)
 }
 
 func (a *app) unpackCommand() *cobra.Command {

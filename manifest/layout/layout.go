@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -29,6 +30,7 @@ const (
 
 // Layout is an OCI image layout (image-spec v1.1, image-layout.md).
 type Layout struct {
+	made   bool // by Create, just now
 	folder string
 	root   *os.Root
 	cache  *content.DigestCache
@@ -66,7 +68,8 @@ func Open(folder string) (*Layout, error) {
 // Another folder that is no layout is left alone and refused. The cache may be
 // nil; only a build passes one.
 func Create(folder string, cache *content.DigestCache) (*Layout, error) {
-	if !Is(folder) {
+	made := !Is(folder)
+	if made {
 		if err := makeLayout(folder); err != nil {
 			return nil, fmt.Errorf("create layout %s: %w", folder, err)
 		}
@@ -75,7 +78,7 @@ func Create(folder string, cache *content.DigestCache) (*Layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.cache = cache
+	l.cache, l.made = cache, made
 	content.RemoveAbandoned(folder, partialPrefix)
 	return l, nil
 }
@@ -139,6 +142,22 @@ func writeEmpty(folder string) error {
 		return err
 	}
 	return content.ReplaceFile(filepath.Join(folder, versionFile), []byte(versionContent), 0o644)
+}
+
+// Discard removes a layout that Create made, if it still has no bundle and
+// nobody else is writing to it: what bad input leaves behind.
+func (l *Layout) Discard() {
+	unlock, err := content.Lock(filepath.Join(l.folder, versionFile))
+	if err != nil {
+		return
+	}
+	defer unlock()
+	names, err := l.Names()
+	entries, listErr := os.ReadDir(l.folder)
+	busy := slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), partialPrefix) })
+	if l.made && err == nil && listErr == nil && len(names) == 0 && !busy {
+		_ = os.RemoveAll(l.folder)
+	}
 }
 
 // Close lets go of the folder.

@@ -229,3 +229,46 @@ func FuzzIndex(f *testing.F) {
 		}
 	})
 }
+
+// Bad input leaves no layout behind that was not there before; one that holds a
+// bundle, or that another writer is busy in, stays.
+func TestDiscard(t *testing.T) {
+	exists := func(folder string) bool {
+		_, err := os.Stat(folder)
+		return err == nil
+	}
+	fresh, folder := create(t)
+	blob := manifest.DescribeBytes("application/x", []byte("right"))
+	if err := fresh.Put(t.Context(), blob, from("right")); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Create(folder, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if again.Discard(); !exists(folder) {
+		t.Fatal("a layout that was there before was removed")
+	}
+	busy := filepath.Join(folder, partialPrefix+"1")
+	if err := os.WriteFile(busy, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if fresh.Discard(); !exists(folder) {
+		t.Fatal("a layout that is being written to was removed")
+	}
+	if err := os.Remove(busy); err != nil {
+		t.Fatal(err)
+	}
+	if fresh.Discard(); exists(folder) {
+		t.Error("a fresh layout without a bundle was kept")
+	}
+	full, folder := create(t)
+	d := manifest.DescribeBytes(manifest.MediaTypeManifest, []byte("m"))
+	if err := errors.Join(full.Put(t.Context(), d, from("m")), full.Tag(t.Context(), d, "x")); err != nil {
+		t.Fatal(err)
+	}
+	if full.Discard(); !exists(folder) {
+		t.Error("a layout with a bundle was removed")
+	}
+}
