@@ -34,10 +34,11 @@ type Sealed struct {
 	SetDigest  manifest.Digest
 	Files      []manifest.File // sorted by path, inventory.json included
 
-	plan  *Plan
-	roots map[string]*os.Root        // folders of sources: "" is that of bundle.hcl
-	bytes map[string][]byte          // generated files, by path
-	blobs map[manifest.Digest]opener // of every blob of the artifact
+	plan    *Plan
+	planned map[string]PlannedFile     // the plan's files, by path
+	roots   map[string]*os.Root        // folders of sources: "" is that of bundle.hcl
+	bytes   map[string][]byte          // generated files, by path
+	blobs   map[manifest.Digest]opener // of every blob of the artifact
 }
 
 type opener func(ctx context.Context) (io.ReadCloser, error)
@@ -63,9 +64,10 @@ func Seal(ctx context.Context, plan *Plan, options Options) (*Sealed, error) {
 }
 
 func newSealed(plan *Plan) (*Sealed, error) {
-	s := &Sealed{plan: plan, roots: map[string]*os.Root{}, bytes: map[string][]byte{}, blobs: map[manifest.Digest]opener{}}
+	s := &Sealed{plan: plan, planned: map[string]PlannedFile{}, roots: map[string]*os.Root{}, bytes: map[string][]byte{}, blobs: map[manifest.Digest]opener{}}
 	folders := map[string]string{"": plan.folder}
 	for _, f := range plan.Files {
+		s.planned[f.Path] = f
 		if f.folder != "" {
 			folders[f.folder] = f.folder
 		}
@@ -93,17 +95,28 @@ func (s *Sealed) Close() error {
 // digest reads a source once into target, which may be nil; then the cache may
 // answer instead.
 func (s *Sealed) digest(ctx context.Context, file PlannedFile, target *os.File, options Options) (manifest.Digest, error) {
+	known := func(manifest.Digest) (bool, error) { return target == nil, nil }
+	return s.remembered(file, options, known, func(root *os.Root) (manifest.Digest, error) {
+		return content.Intake(ctx, root, file.Source, file.Size, target, options.Progress)
+	})
+}
+
+// remembered lets take read a source, and the cache remember what it found.
+// Where the cache knows the source already and enough says that its digest is
+// all that is wanted, nothing is read.
+func (s *Sealed) remembered(file PlannedFile, options Options, enough func(manifest.Digest) (bool, error), take func(*os.Root) (manifest.Digest, error)) (manifest.Digest, error) {
 	root, began := s.roots[file.folder], options.Cache.Now()
 	before, err := root.Lstat(file.Source)
 	if err != nil {
 		return manifest.Digest{}, fmt.Errorf("look at %s: %w", file.Source, manifest.Cause(err))
 	}
-	known, cached := options.Cache.Lookup(before)
-	if cached && target == nil && before.Size() == file.Size {
-		options.report(file.Size)
-		return known, nil
+	if known, cached := options.Cache.Lookup(before); cached && before.Size() == file.Size {
+		if done, err := enough(known); done || err != nil {
+			options.report(file.Size)
+			return known, err
+		}
 	}
-	digest, err := content.Intake(ctx, root, file.Source, file.Size, target, options.Progress)
+	digest, err := take(root)
 	if err != nil {
 		return digest, err
 	}
@@ -269,12 +282,11 @@ func (s *Sealed) open(file manifest.File) (io.ReadCloser, error) {
 	if data, generated := s.bytes[file.Path]; generated {
 		return bytesReader(data), nil
 	}
-	for _, f := range s.plan.Files {
-		if f.Path == file.Path {
-			return content.OpenRegular(s.roots[f.folder], f.Source, file.Size)
-		}
+	f, known := s.planned[file.Path]
+	if !known {
+		return nil, fmt.Errorf("open %s: %w", file.Path, content.ErrNotFound)
 	}
-	return nil, fmt.Errorf("open %s: %w", file.Path, content.ErrNotFound)
+	return content.OpenRegular(s.roots[f.folder], f.Source, file.Size)
 }
 
 // openChecked reads a file of the bundle and ends in an error that names it if

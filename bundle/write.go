@@ -230,28 +230,18 @@ func (s *Sealed) ingest(ctx context.Context, target *layout.Layout, file Planned
 	if !isRaw(file) {
 		return s.digest(ctx, file, nil, options)
 	}
-	root, began := s.roots[file.folder], options.Cache.Now()
-	before, err := root.Lstat(file.Source)
-	if err != nil {
-		return manifest.Digest{}, fmt.Errorf("look at %s: %w", file.Source, manifest.Cause(err))
-	}
-	if known, cached := options.Cache.Lookup(before); cached && before.Size() == file.Size {
-		present, err := target.Has(ctx, manifest.Descriptor{Digest: known, Size: file.Size})
-		if err != nil || present {
-			options.report(file.Size)
-			return known, err
-		}
-	}
 	take := target.Ingest
 	if chosen.Link {
 		take = target.Link
 	}
-	digest, err := take(ctx, root, file.Source, file.Size, options.Progress)
-	if err != nil {
-		return digest, fmt.Errorf("store %s: %w", file.Path, err)
+	present := func(known manifest.Digest) (bool, error) {
+		return target.Has(ctx, manifest.Descriptor{Digest: known, Size: file.Size})
 	}
-	if after, err := root.Lstat(file.Source); err == nil {
-		options.Cache.Add(before, after, began, digest)
-	}
-	return digest, nil
+	return s.remembered(file, options, present, func(root *os.Root) (manifest.Digest, error) {
+		digest, err := take(ctx, root, file.Source, file.Size, options.Progress)
+		if err != nil {
+			return digest, fmt.Errorf("store %s: %w", file.Path, err)
+		}
+		return digest, nil
+	})
 }

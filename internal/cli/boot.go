@@ -66,11 +66,7 @@ func (r *rehearsal) boot(ctx context.Context, tree *content.Tree) (*measurement,
 	if _, err := r.unpack(ctx, tree, folder); err != nil {
 		return nil, err
 	}
-	home := filepath.Join(r.work, "home")
-	if err := os.Mkdir(home, 0o700); err != nil {
-		return nil, err
-	}
-	server, err := boot.Start(boot.Options{Folder: folder, TempDir: home, Path: r.Path})
+	server, err := r.start(r.work, boot.Options{Folder: folder})
 	if err != nil {
 		return nil, err
 	}
@@ -263,12 +259,17 @@ const (
 	servePatience = time.Hour        // a large model on a CPU loads for a while
 )
 
-func (a *app) serve(ctx context.Context, folder, work string, port int) error {
-	home := filepath.Join(work, "home")
-	if err := os.Mkdir(home, 0o700); err != nil {
-		return err
+// start starts a submission whose own files go into a new folder of work.
+func (a *app) start(work string, options boot.Options) (*boot.Server, error) {
+	options.TempDir, options.Path = filepath.Join(work, "home"), a.Path
+	if err := os.Mkdir(options.TempDir, 0o700); err != nil {
+		return nil, err
 	}
-	server, err := boot.Start(boot.Options{Folder: folder, Port: port, TempDir: home, Path: a.Path, Log: a.Stderr, Grace: serveGrace})
+	return boot.Start(options)
+}
+
+func (a *app) serve(ctx context.Context, folder, work string, port int) error {
+	server, err := a.start(work, boot.Options{Folder: folder, Port: port, Log: a.Stderr, Grace: serveGrace})
 	if err != nil {
 		return err
 	}

@@ -133,11 +133,8 @@ func (a *app) openSource(ctx context.Context, text string, cache *content.Digest
 		}
 		return &source{l, name, kind, text, "a file of the layout was damaged or changed since it was built; build again", l.Close}, nil
 	case content.OriginReference:
-		repository, ref, err := a.openRepository(text)
-		if err != nil {
-			return nil, notThere(text, err)
-		}
-		return &source{repository, refName(ref), kind, text, "the registry sent other bytes than its manifest names; try again, or ask its operator", func() error { return nil }}, nil
+		s, _, err := a.registrySource(text)
+		return s, notThere(text, err)
 	case originPlan:
 		p, err := a.plan(ctx, path, false)
 		if err != nil {
@@ -223,13 +220,20 @@ func notThere(text string, err error) error {
 	return err
 }
 
-func (a *app) openRepository(text string) (*registry.Repository, registry.Reference, error) {
+// registrySource is the bundle that a reference names.
+func (a *app) registrySource(text string) (*source, registry.Reference, error) {
 	ref, err := registry.ParseReference(text)
 	if err != nil {
 		return nil, ref, referenceError{err}
 	}
 	repository, err := registry.Open(ref, a.registryOptions(nil))
-	return repository, ref, err
+	if err != nil {
+		return nil, ref, err
+	}
+	return &source{
+		Reader: repository, name: refName(ref), origin: content.OriginReference, shown: text, close: func() error { return nil },
+		remedy: "the registry sent other bytes than its manifest names; try again, or ask its operator",
+	}, ref, nil
 }
 
 // referenceError marks an argument that is no reference at all.

@@ -128,7 +128,7 @@ func (a *app) pullCommand() *cobra.Command {
 		if err := checkTag(*tag); err != nil {
 			return err
 		}
-		repository, ref, err := a.openRepository(args[0])
+		from, ref, err := a.registrySource(args[0])
 		var syntax referenceError
 		if errors.As(err, &syntax) {
 			return usageError{err}
@@ -140,7 +140,6 @@ func (a *app) pullCommand() *cobra.Command {
 		if name == "" {
 			name = ref.Tag
 		}
-		from := &source{Reader: repository, name: refName(ref), shown: args[0], remedy: "the registry sent other bytes than its manifest names; try again, or ask its operator"}
 		descriptor, err := a.pull(cmd.Context(), from, args[1], name)
 		if err != nil {
 			return err

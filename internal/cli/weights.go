@@ -85,11 +85,7 @@ func (a *app) references(ctx context.Context, text string, questions []boot.Ques
 	if err != nil {
 		return nil, err
 	}
-	home := filepath.Join(work, "home")
-	if err := os.Mkdir(home, 0o700); err != nil {
-		return nil, err
-	}
-	server, err := boot.Start(boot.Options{Folder: folder, TempDir: home, Path: a.Path})
+	server, err := a.start(work, boot.Options{Folder: folder})
 	if err != nil {
 		return nil, err
 	}

@@ -44,21 +44,25 @@ type chatLogprobs struct {
 	Content []chatToken `json:"content"`
 }
 
-// chat serves POST /v1/chat/completions.
-func (s *Server) chat(w http.ResponseWriter, r *http.Request) *Error {
-	m, problem := s.ready()
-	if problem != nil {
-		return problem
+// begin reads a completion's request, by read, and submits it.
+func (s *Server) begin(w http.ResponseWriter, r *http.Request, read func(*Model, *fields) (engine.Request, parameters, *Error)) (m *Model, request engine.Request, p parameters, stream *engine.Stream, problem *Error) {
+	if m, problem = s.ready(); problem != nil {
+		return m, request, p, nil, problem
 	}
 	f, problem := readBody(w, r, s.config.MaxBody)
 	if problem != nil {
-		return problem
+		return m, request, p, nil, problem
 	}
-	request, p, problem := readChatRequest(m, f)
-	if problem != nil {
-		return problem
+	if request, p, problem = read(m, f); problem != nil {
+		return m, request, p, nil, problem
 	}
-	stream, problem := m.submit(r.Context(), request)
+	stream, problem = m.submit(r.Context(), request)
+	return m, request, p, stream, problem
+}
+
+// chat serves POST /v1/chat/completions.
+func (s *Server) chat(w http.ResponseWriter, r *http.Request) *Error {
+	m, request, p, stream, problem := s.begin(w, r, readChatRequest)
 	if problem != nil {
 		return problem
 	}

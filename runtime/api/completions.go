@@ -32,19 +32,7 @@ type textChoice struct {
 
 // completion serves POST /v1/completions.
 func (s *Server) completion(w http.ResponseWriter, r *http.Request) *Error {
-	m, problem := s.ready()
-	if problem != nil {
-		return problem
-	}
-	f, problem := readBody(w, r, s.config.MaxBody)
-	if problem != nil {
-		return problem
-	}
-	request, p, problem := readTextRequest(m, f)
-	if problem != nil {
-		return problem
-	}
-	stream, problem := m.submit(r.Context(), request)
+	m, request, p, stream, problem := s.begin(w, r, readTextRequest)
 	if problem != nil {
 		return problem
 	}

@@ -166,7 +166,7 @@ func feed(ctx context.Context, tree *content.Tree, file content.TreeFile, w io.W
 		return err
 	}
 	defer source.Close()
-	_, err = io.CopyBuffer(struct{ io.Writer }{w}, counted(ctx, source, progress), make([]byte, 1<<20))
+	_, err = content.CopyBlocks(ctx, w, source, progress)
 	return err
 }
 
