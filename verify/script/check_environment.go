@@ -1,0 +1,109 @@
+package script
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// hubPackages ask the model hub unless they are told to stay offline.
+var hubPackages = []string{"transformers", "huggingface_hub", "vllm", "sglang", "diffusers", "sentence_transformers", "datasets", "lmdeploy"}
+
+// compiling packages write compiled code to a cache below HOME.
+var compilingPackages = []string{"vllm", "triton", "sglang", "flashinfer", "deepspeed"}
+
+// usesAny returns the first of some packages that the served code imports or
+// that is the server itself.
+func (a *analysis) usesAny(packages []string) string {
+	if a.server != nil {
+		if name, _ := serverOf(a.server.Argv); slices.Contains(packages, name) {
+			return name
+		}
+	}
+	for _, m := range a.modules {
+		if !m.main {
+			continue
+		}
+		for _, i := range m.parsed.Imports {
+			if top, _, _ := strings.Cut(i.Module, "."); slices.Contains(packages, top) {
+				return top
+			}
+		}
+	}
+	return ""
+}
+
+// checkEnvironment looks at the variables that the server gets.
+func (a *analysis) checkEnvironment() {
+	st := a.server
+	if st == nil {
+		return
+	}
+	p, isPython := a.pythonOf(a.main, st)
+	server, _ := serverOf(st.Argv)
+	if !isPython && server != "vllm" {
+		return
+	}
+	warn := func(problem, hint string) {
+		a.add(Finding{Check: "C21", Warning: true, Path: st.Path, Line: st.Line, Problem: problem, Hint: hint})
+	}
+	if user := a.usesAny(hubPackages); user != "" && !a.offline(st) {
+		warn(fmt.Sprintf("starts %s without HF_HUB_OFFLINE: it asks the model hub even for files that are there", user),
+			"export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1")
+	}
+	unbuffered := st.Variables["PYTHONUNBUFFERED"] != "" || slices.ContainsFunc(p.interpreter, func(o string) bool {
+		return !strings.HasPrefix(o, "--") && strings.Contains(o, "u")
+	})
+	if isPython && server == "" && !unbuffered {
+		warn("starts Python with a buffered output: what it printed is lost when it is killed", "export PYTHONUNBUFFERED=1, or python3 -u")
+	}
+	if user := a.usesAny(compilingPackages); user != "" && !a.hasCache(st) {
+		warn(fmt.Sprintf("starts %s, which writes compiled code below HOME, without saying where", user),
+			"export HOME, or XDG_CACHE_HOME, TRITON_CACHE_DIR and VLLM_CACHE_ROOT, as a folder below /tmp")
+	}
+	for _, folder := range strings.Split(st.Variables["LD_LIBRARY_PATH"], ":") {
+		if strings.Contains(folder, "cuda") && path.IsAbs(folder) && !a.tree.within(folder) && !strings.Contains(folder, "site-packages") && !strings.Contains(folder, "nvidia/") {
+			warn(fmt.Sprintf("puts %s into LD_LIBRARY_PATH: the machine's CUDA libraries then win over those of the wheels", shown(folder)),
+				"leave it out: the wheels find their own libraries")
+		}
+	}
+	if submissionOnly(a) {
+		a.note("serve.sh finds its files by SUBMISSION_DIR alone: it works only where the grader sets it")
+	}
+}
+
+// offline reports whether the hub is switched off: by variables, or by the
+// served code itself.
+func (a *analysis) offline(st *step) bool {
+	if on := st.Variables["HF_HUB_OFFLINE"]; on != "" && on != "0" {
+		return true
+	}
+	if on := st.Variables["TRANSFORMERS_OFFLINE"]; on != "" && on != "0" {
+		return true
+	}
+	for _, m := range a.modules {
+		for _, l := range m.parsed.Strings {
+			if l.Text == "HF_HUB_OFFLINE" || l.Text == "TRANSFORMERS_OFFLINE" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (a *analysis) hasCache(st *step) bool {
+	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "TRITON_CACHE_DIR", "VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR"} {
+		if st.Variables[name] != "" {
+			return true
+		}
+	}
+	return a.options.Image != nil && a.options.Image.Home != ""
+}
+
+// submissionOnly reports whether the script never looks at where it lies itself.
+func submissionOnly(a *analysis) bool {
+	text := string(a.tree.submitted(EntryPath).data)
+	return strings.Contains(text, "SUBMISSION_DIR") && !strings.Contains(text, "$0") && !strings.Contains(text, "${0") && !strings.Contains(text, "BASH_SOURCE") &&
+		!strings.Contains(text, "SUBMISSION_DIR:-") && !strings.Contains(text, "SUBMISSION_DIR-") && !strings.Contains(text, "SUBMISSION_DIR:=")
+}

@@ -1,0 +1,219 @@
+package script
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// networkOf names what a command needs the network for; "" where it needs none.
+func networkOf(argv []string) string {
+	if len(argv) == 0 {
+		return ""
+	}
+	name := path.Base(argv[0])
+	sub := ""
+	if words := operands(argv, ""); len(words) > 0 {
+		sub = words[0]
+	}
+	switch name {
+	case "curl", "wget", "aria2c":
+		if !slices.ContainsFunc(argv[1:], isRemote) && slices.ContainsFunc(argv[1:], isLocal) {
+			return ""
+		}
+		return name
+	case "apt", "apt-get", "yum", "dnf", "apk", "conda", "mamba", "micromamba", "npm", "brew":
+		if slices.Contains([]string{"install", "update", "upgrade", "add", "create", "i"}, sub) {
+			return name + " " + sub
+		}
+	case "git":
+		if slices.Contains([]string{"clone", "pull", "fetch", "lfs", "submodule"}, sub) {
+			return "git " + sub
+		}
+	case "huggingface-cli", "hf", "modelscope":
+		if slices.Contains([]string{"download", "login", "upload", "repo"}, sub) {
+			return name + " " + sub
+		}
+	case "gsutil", "aws", "gcloud", "rclone", "ssh", "scp", "gdown", "docker", "ollama":
+		return name
+	}
+	return ""
+}
+
+// isRemote reports whether a word is the address of another machine.
+func isRemote(word string) bool {
+	if !isURL(word) {
+		return false
+	}
+	u, err := url.Parse(strings.ReplaceAll(word, unknown, "0"))
+	return err != nil || !isLoopback(u.Hostname())
+}
+
+func isLocal(word string) bool {
+	if !isURL(word) {
+		word = "http://" + word
+	}
+	u, err := url.Parse(strings.ReplaceAll(word, unknown, "0"))
+	return err == nil && isLoopback(u.Hostname())
+}
+
+func isLoopback(host string) bool {
+	return slices.Contains([]string{"localhost", "127.0.0.1", "0.0.0.0", "::1", "::", ""}, host)
+}
+
+// checkNetwork looks for commands that need what a grader does not have.
+func (a *analysis) checkNetwork() {
+	a.allSteps(func(r *run, st *step, main bool) {
+		add := func(problem, hint string) {
+			a.add(Finding{Check: "C22", Warning: !main, Path: st.Path, Line: st.Line, Problem: problem, Got: shown(strings.Join(st.Argv, " ")), Hint: hint})
+		}
+		if in, ok := installOf(st.Argv); ok {
+			a.checkInstaller(in, st, add)
+			return
+		}
+		if what := networkOf(st.Argv); what != "" {
+			add(what+" needs the network, and a grader has none", "ship what it fetches")
+			return
+		}
+		for _, word := range st.Argv {
+			if isRemote(word) || strings.HasPrefix(word, "-") && isRemote(word[strings.Index(word, "=")+1:]) {
+				a.add(Finding{Check: "C22", Warning: true, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("gives %s the address %s, and a grader has no network", path.Base(st.Argv[0]), shown(word))})
+			}
+		}
+		a.checkRepositories(r, st, add)
+	})
+	for _, m := range a.modules {
+		for _, c := range m.parsed.Calls {
+			if len(c.Arguments) == 0 || !strings.HasSuffix(c.Name, ".from_pretrained") && !strings.HasSuffix(c.Name, "snapshot_download") && !strings.HasSuffix(c.Name, "hf_hub_download") {
+				continue
+			}
+			name := c.Arguments[0].Literal
+			if name == nil || !repository.MatchString(*name) || a.tree.base[path.Join(a.tree.root, *name)] != nil || a.tree.base[path.Join(a.tree.root, path.Dir(m.path), *name)] != nil {
+				continue
+			}
+			a.add(Finding{Check: "C22", Warning: true, Path: m.path, Line: c.Line, Problem: fmt.Sprintf("%s(%q) names no folder of the submission: it would be asked of the model hub, and a grader has no network", c.Name, *name),
+				Hint: "name the folder of the shipped weights"})
+		}
+	}
+}
+
+// checkInstaller looks at pip.
+func (a *analysis) checkInstaller(in install, st *step, add func(problem, hint string)) {
+	name := strings.Join(in.name, " ")
+	noIndex := in.noIndex || on(st.Variables["PIP_NO_INDEX"]) || on(st.Variables["UV_OFFLINE"]) || on(st.Variables["UV_NO_INDEX"])
+	onlyFiles := len(in.packages) == 0 && len(in.files) > 0 && slices.Contains(st.Argv, "--no-deps")
+	if !noIndex && !onlyFiles {
+		add(name+" without --no-index asks a package index, and a grader has no network", "add --no-index --find-links and the folder of the wheels")
+	}
+	for _, u := range in.urls {
+		if isRemote(u) {
+			add(fmt.Sprintf("%s gets %s from another machine", name, shown(u)), "ship the wheels")
+		}
+	}
+	for _, file := range in.files {
+		n, there := a.main.tree.get(absoluteIn(st.folder, file))
+		switch {
+		case !known(file) || strings.ContainsAny(file, "[=<>"):
+		case there == no:
+			add(fmt.Sprintf("%s installs %s, which is not there", name, file), "ship it")
+		case n.data != nil && strings.HasSuffix(file, ".txt"):
+			for line := range strings.Lines(string(n.data)) {
+				if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") && strings.Contains(line, "://") && !strings.Contains(line, "file://") {
+					add(fmt.Sprintf("%s names an address: %s", file, line), "name the wheel, and ship it")
+				}
+			}
+		}
+	}
+	for _, folder := range in.links {
+		at := absoluteIn(st.folder, folder)
+		if n, there := a.main.tree.get(at); known(folder) && !isURL(folder) && (there == no || n.folder && a.tree.within(at) && len(a.tree.below(at)) == 0) {
+			add(fmt.Sprintf("%s takes wheels from %s, where none are", name, shown(a.tree.relative(at))), "ship the wheels there")
+		}
+	}
+	a.checkFindable(in, st, add)
+	p := in.isolated || in.breaks || in.dryRun || st.Variables["VIRTUAL_ENV"] != "" || on(st.Variables["PIP_BREAK_SYSTEM_PACKAGES"]) || st.Variables["PIP_TARGET"] != ""
+	if interpreter := st.Argv[0]; !p && !strings.Contains(interpreter, "/") && a.systemPython() {
+		a.add(Finding{Check: "C22", Warning: true, Path: st.Path, Line: st.Line, Problem: name + " into the machine's own Python: where that is managed by its distribution, pip refuses (externally-managed-environment)",
+			Hint: "install with --target below /tmp and put that on PYTHONPATH"})
+	}
+}
+
+// checkFindable holds the packages that are asked for by name against the
+// wheels that pip may take them from.
+func (a *analysis) checkFindable(in install, st *step, add func(problem, hint string)) {
+	if len(in.links) == 0 || len(in.packages) == 0 {
+		return
+	}
+	found := map[string]bool{}
+	for _, folder := range in.links {
+		if !known(folder) {
+			return
+		}
+		at := absoluteIn(st.folder, folder)
+		if !a.tree.within(at) {
+			return
+		}
+		for _, p := range a.tree.below(at) {
+			found[distributionOf(path.Base(p))] = true
+		}
+	}
+	if len(found) == 0 {
+		return // and that is said already
+	}
+	for _, word := range in.packages {
+		name := requirementName(word)
+		if name == "" || !known(word) || found[name] {
+			continue
+		}
+		if i := a.options.Image; i != nil {
+			if _, installed := i.Distributions[name]; installed && len(in.targets) == 0 {
+				continue
+			}
+		}
+		add(fmt.Sprintf("%s asks for %s, and there is no wheel of it in %s", strings.Join(in.name, " "), word, strings.Join(in.links, ", ")), "ship the wheel")
+	}
+}
+
+// systemPython reports whether python3 is one that a distribution manages: in
+// /usr/bin, or nobody says where.
+func (a *analysis) systemPython() bool {
+	i := a.options.Image
+	return i == nil || i.Python == nil || i.Python.Path == "" || path.Dir(i.Python.Path) == "/usr/bin"
+}
+
+func on(value string) bool { return value != "" && value != "0" && value != "false" }
+
+// modelOptions take a model: a folder, or what is asked of a hub.
+var modelOptions = []string{"--model", "--model-path", "--model-name-or-path", "--model_name_or_path", "--model_path", "--tokenizer", "--tokenizer-path", "--speculative-model", "-m"}
+
+var repository = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+
+// checkRepositories looks for models named as org/name.
+func (a *analysis) checkRepositories(r *run, st *step, add func(problem, hint string)) {
+	server, args := serverOf(st.Argv)
+	if p, ok := a.pythonOf(r, st); ok && server == "" {
+		if p.module != "" && p.file == "" && len(p.args) == 0 {
+			return
+		}
+		args = p.args
+	}
+	if server == "vllm" && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		args = append([]string{"--model"}, args...)
+	}
+	for i, word := range args {
+		name, value, joined := strings.Cut(word, "=")
+		if !joined && i+1 < len(args) {
+			value = args[i+1]
+		}
+		if !slices.Contains(modelOptions, name) || !repository.MatchString(value) || !known(value) {
+			continue
+		}
+		if _, there := r.tree.get(absoluteIn(st.folder, value)); there == no || !r.tree.within(absoluteIn(st.folder, value)) && st.folder == "/" {
+			add(fmt.Sprintf("%s %s is no folder of the submission: it would be asked of the model hub, and a grader has no network", name, value),
+				"name the folder of the shipped weights")
+		}
+	}
+}

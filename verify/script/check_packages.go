@@ -1,0 +1,283 @@
+package script
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"slipway/verify/image"
+	"slipway/verify/script/python"
+)
+
+// distributionOf is the normalised name of a wheel's or source archive's
+// distribution, "" of other files.
+func distributionOf(name string) string {
+	if !strings.HasSuffix(name, ".whl") {
+		return ""
+	}
+	distribution, _, _ := strings.Cut(name, "-")
+	return image.NormalName(distribution)
+}
+
+// requirementName is the normalised name in a requirement as pip takes it, "" of
+// a path.
+func requirementName(word string) string {
+	if strings.ContainsAny(word, "/\\") || strings.HasSuffix(word, ".whl") {
+		return ""
+	}
+	if end := strings.IndexAny(word, "=<>!~;[ @"); end >= 0 {
+		word = word[:end]
+	}
+	return image.NormalName(word)
+}
+
+// wheels returns the submitted wheels: distribution by absolute path.
+func (a *analysis) wheels() map[string]string {
+	found := map[string]string{}
+	for p, n := range a.tree.base {
+		if name := distributionOf(path.Base(p)); name != "" && n.source != "" {
+			found[p] = name
+		}
+	}
+	return found
+}
+
+// shipped reports whether the submission brings a distribution: as a wheel, or
+// unpacked.
+func (a *analysis) shipped(name string) bool {
+	if a.brought == nil {
+		a.brought = map[string]bool{}
+		for _, wheel := range a.wheels() {
+			a.brought[wheel] = true
+		}
+		for p := range a.tree.base {
+			folder, file := path.Split(p)
+			if folder = path.Clean(folder); !a.tree.within(folder) || folder == a.tree.root {
+				continue
+			}
+			if file == "__init__.py" {
+				a.brought[image.NormalName(path.Base(folder))] = true
+			}
+			if rest, ok := strings.CutSuffix(path.Base(folder), ".dist-info"); ok {
+				distribution, _, _ := strings.Cut(rest, "-")
+				a.brought[image.NormalName(distribution)] = true
+			}
+		}
+	}
+	return a.brought[name]
+}
+
+// present says whether a distribution can be imported on the grader's machine.
+func (a *analysis) present(name string) answer {
+	if a.shipped(name) {
+		return yes
+	}
+	switch _, installed, known := a.options.Image.Installed(name); {
+	case installed:
+		return yes
+	case known:
+		return no
+	}
+	return perhapsNo
+}
+
+// presentAny is the best answer for a distribution and those that serve as well.
+func (a *analysis) presentAny(names []string) answer {
+	best := no
+	for _, name := range names {
+		switch there := a.present(name); there {
+		case yes:
+			return yes
+		case perhapsNo:
+			best = perhapsNo
+		}
+	}
+	return best
+}
+
+// checkPackages looks for distributions that the served code needs by a call's
+// name or by an import, and that nobody brings.
+func (a *analysis) checkPackages() {
+	silent := a.options.Image == nil || len(a.options.Image.Distributions) == 0
+	assumed := map[string]bool{}
+	for _, m := range a.modules {
+		for _, r := range python.Requirements(m.path, m.parsed) {
+			a.checkRequirement(r, m.main, silent)
+		}
+		for _, i := range m.parsed.Imports {
+			a.checkImport(m, i, assumed)
+		}
+	}
+	if python := slices.ContainsFunc(a.modules, func(m module) bool { return m.main }); python {
+		a.checkConfigs(silent)
+	}
+	if len(assumed) > 0 {
+		a.note("taken to be in the grader's image, which nobody describes in full: " + strings.Join(slices.Sorted(maps.Keys(assumed)), ", "))
+	}
+	a.checkLocal()
+	a.checkUnused()
+	a.checkTwice()
+}
+
+// checkRequirement looks for a distribution that a call needs by its name.
+func (a *analysis) checkRequirement(r python.Requirement, served, silent bool) {
+	names := append([]string{r.Distribution}, r.Or...)
+	there := a.presentAny(names)
+	if there == yes {
+		return
+	}
+	a.add(Finding{Check: "C09", Warning: !served || there == perhapsNo && !silent, Path: r.Path, Line: r.Line,
+		Problem: fmt.Sprintf("%s, and %s is neither among the wheels nor described as part of the grader's image", r.Why, strings.Join(names, " or ")), Hint: "vendor the wheel of " + r.Distribution})
+}
+
+// checkConfigs looks for what a config.json makes the transformers library call
+// for. Only code that loads it that way needs it, so that these are warnings
+// unless the distribution is known to be absent.
+func (a *analysis) checkConfigs(silent bool) {
+	usesTransformers := slices.ContainsFunc(a.modules, func(m module) bool {
+		return m.main && slices.ContainsFunc(m.parsed.Imports, func(i python.Import) bool {
+			top, _, _ := strings.Cut(i.Module, ".")
+			return top == "transformers" || top == "vllm"
+		})
+	})
+	if !usesTransformers {
+		return
+	}
+	for _, at := range a.tree.below(a.tree.root) {
+		if n := a.tree.base[at]; path.Base(at) == "config.json" && n.source != "" {
+			for _, r := range python.RequirementsOfConfig(n.source, n.data) {
+				a.checkRequirement(r, a.presentAny(append([]string{r.Distribution}, r.Or...)) == no, silent)
+			}
+		}
+	}
+}
+
+// checkLocal looks at the submission's own modules: one that hides a module of
+// Python's own, and a relative import of what is not there.
+func (a *analysis) checkLocal() {
+	all, served := map[string]python.Module{}, map[string]bool{}
+	for _, at := range a.tree.below(a.tree.root) {
+		all[a.tree.base[at].source] = python.Module{}
+	}
+	for _, m := range a.modules {
+		all[m.path], served[m.path] = m.parsed, m.main
+	}
+	for _, p := range python.LocalProblems(all) {
+		if p.Hides != "" && a.presentAny(python.ProvidersOf(p.Hides)) != yes {
+			continue // nobody installs what it would hide
+		}
+		own := strings.Contains(p.Problem, "Python's own")
+		a.add(Finding{Check: "C23", Warning: p.Line == 0 && !own || p.Line > 0 && !served[p.Path], Path: p.Path, Line: p.Line, Problem: p.Problem, Hint: p.Hint})
+	}
+}
+
+// checkImport looks at one import.
+func (a *analysis) checkImport(m module, i python.Import, assumed map[string]bool) {
+	if i.Optional && !i.Deferred || strings.HasPrefix(i.Module, ".") {
+		return
+	}
+	top, _, _ := strings.Cut(i.Module, ".")
+	names := python.ProvidersOf(i.Module)
+	if a.shipsModule(m, top) || python.IsStandard(top, 0) {
+		return
+	}
+	if len(names) == 0 { // the table does not know it: its own name is a guess
+		if name := image.NormalName(top); m.main && a.present(name) != yes {
+			assumed[top+" (a module)"] = true
+		}
+		return
+	}
+	switch a.presentAny(names) {
+	case yes:
+	case no:
+		a.add(Finding{Check: "C09", Warning: !m.main || i.Deferred, Path: m.path, Line: i.Line,
+			Problem: fmt.Sprintf("imports %s, and %s is neither among the wheels nor in the grader's image", i.Module, names[0]), Hint: "vendor the wheel of " + names[0]})
+	default:
+		if m.main {
+			assumed[names[0]] = true
+		}
+	}
+}
+
+// shipsModule reports whether a module is a file or folder of the submission
+// beside the importing one, or at the root.
+func (a *analysis) shipsModule(m module, top string) bool {
+	for _, folder := range []string{path.Dir(m.path), ".", "code", "src", "lib"} {
+		at := path.Join(a.tree.root, folder, top)
+		if a.tree.base[at+".py"] != nil || a.tree.base[at] != nil && a.tree.base[at].folder {
+			return true
+		}
+	}
+	return false
+}
+
+// checkUnused looks for wheels that nothing installs.
+func (a *analysis) checkUnused() {
+	wheels := a.wheels()
+	if len(wheels) == 0 || a.server == nil {
+		return
+	}
+	for _, st := range a.main.steps {
+		if _, ok := installOf(st.Argv); ok || strings.Contains(strings.Join(st.Argv, " "), ".whl") || slices.ContainsFunc(st.Argv, func(w string) bool { return strings.Contains(w, "wheel") }) {
+			return
+		}
+		for p := range wheels {
+			if entries := st.Variables["PYTHONPATH"]; strings.Contains(entries, p) || strings.Contains(entries+":", path.Dir(p)+":") || !known(entries) {
+				return
+			}
+		}
+	}
+	for _, m := range a.modules {
+		if slices.ContainsFunc(m.parsed.Strings, func(l python.Literal) bool {
+			return strings.Contains(l.Text, "wheel") || strings.Contains(l.Text, ".whl")
+		}) {
+			return
+		}
+	}
+	a.add(Finding{Check: "C09", Warning: true, Path: EntryPath, Problem: fmt.Sprintf("installs none of the %d wheels that are shipped", len(wheels)),
+		Hint: "install them with pip install --no-index --find-links, or leave them out"})
+}
+
+// checkTwice looks for two installations into one folder: the second skips the
+// directories that are there already, and with them parts of its packages.
+func (a *analysis) checkTwice() {
+	seen := map[string]bool{}
+	for _, st := range a.main.steps {
+		in, ok := installOf(st.Argv)
+		if !ok || slices.Contains(st.Argv, "--upgrade") || slices.Contains(st.Argv, "-U") || in.name[0] == "uv" {
+			continue
+		}
+		for _, target := range in.targets {
+			if at := absoluteIn(st.folder, target); seen[at] {
+				a.add(Finding{Check: "C20", Warning: true, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("installs to %s a second time: pip leaves out what belongs into a folder that is there already", shown(target)),
+					Hint: "install everything with one command"})
+			} else {
+				seen[at] = true
+			}
+		}
+	}
+}
+
+// wheelBytes is the size of the wheels that an installation may take.
+func (a *analysis) wheelBytes(in install, st *step) (bytes int64) {
+	for p := range a.wheelsOf(in, st) {
+		bytes += a.tree.base[p].size
+	}
+	return bytes
+}
+
+// wheelsOf are the submitted wheels that an installation may take.
+func (a *analysis) wheelsOf(in install, st *step) map[string]string {
+	chosen := map[string]string{}
+	for p, name := range a.wheels() {
+		for _, from := range slices.Concat(in.links, in.files) {
+			at := absoluteIn(st.folder, from)
+			if p == at || strings.HasPrefix(p, at+"/") || !known(from) {
+				chosen[p] = name
+			}
+		}
+	}
+	return chosen
+}

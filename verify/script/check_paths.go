@@ -1,0 +1,216 @@
+package script
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// buildFolders are where people and build machines keep their work; a grader's
+// machine has nothing there.
+var buildFolders = []string{"/home", "/workspace", "/root", "/mnt", "/data", "/Users", "/content", "/kaggle", "/scratch", "/notebooks"}
+
+// buildPath returns the absolute path in a text that leads to a build machine,
+// or "".
+func (a *analysis) buildPath(text string) string {
+	for i := 0; i < len(text); i++ {
+		if text[i] != '/' || i > 0 && !strings.ContainsRune("=:,'\" \t([{<>\n", rune(text[i-1])) {
+			continue
+		}
+		p := text[i:]
+		if end := strings.IndexAny(p, ":,;'\" \t)]}<>\n"); end >= 0 {
+			p = p[:end]
+		}
+		i += max(0, len(p)-1)
+		for _, folder := range buildFolders {
+			if strings.HasPrefix(p, folder+"/") && len(p) > len(folder)+1 && !a.allowed(p) {
+				return p
+			}
+		}
+	}
+	return ""
+}
+
+// allowed reports whether a path is one that the grader's machine has.
+func (a *analysis) allowed(p string) bool {
+	p = path.Clean(p)
+	if a.tree.within(p) || strings.HasPrefix(p, a.tree.home()+"/.") {
+		return true
+	}
+	i := a.options.Image
+	if i == nil {
+		return false
+	}
+	if i.Python != nil && path.IsAbs(i.Python.Path) && strings.HasPrefix(p, path.Dir(path.Dir(i.Python.Path))+"/") {
+		return true
+	}
+	m, ok := i.MountOf(p)
+	return ok && m.Path != "/"
+}
+
+// checkPaths looks for places that the grader's machine does not have, or where
+// what is put cannot be used.
+func (a *analysis) checkPaths() {
+	a.allSteps(func(_ *run, st *step, main bool) {
+		a.checkStepPaths(st, main)
+		if in, ok := installOf(st.Argv); ok {
+			a.checkTargets(in, st, main)
+		}
+		a.checkCaches(st, main)
+	})
+	a.checkWrites()
+	for _, m := range a.modules {
+		for _, literal := range m.parsed.Strings {
+			if p := a.buildPath(literal.Text); p != "" && strings.HasPrefix(strings.TrimSpace(literal.Text), p) {
+				a.add(Finding{Check: "C20", Warning: true, Path: m.path, Line: literal.Line, Problem: fmt.Sprintf("names %s, a folder of a build machine", p),
+					Hint: "derive the path from the file's own: Path(__file__).parent, or from SUBMISSION_DIR"})
+			}
+		}
+	}
+}
+
+// checkStepPaths looks at a command's words and variables.
+func (a *analysis) checkStepPaths(st *step, main bool) {
+	if _, ok := pythonOf(st.Argv); ok && slices.Contains(st.Argv, "-c") {
+		return // source, not a path
+	}
+	add := func(what, p string) {
+		a.add(Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("%s names %s, a folder of a build machine", what, p),
+			Hint: "name it from the script's own folder or SUBMISSION_DIR"})
+	}
+	made := func(p string) bool { return a.madeByScript(p) }
+	for _, word := range st.Argv {
+		if p := a.buildPath(word); p != "" && !made(p) {
+			add("the command "+path.Base(st.Argv[0]), shown(p))
+		}
+	}
+	for name, value := range st.Variables {
+		if p := a.buildPath(value); p != "" && !made(p) && name != "PATH" && name != "LD_LIBRARY_PATH" && !isCache(name) {
+			add("the variable "+name, shown(p))
+		}
+	}
+}
+
+// madeByScript reports whether the script itself makes a folder first.
+func (a *analysis) madeByScript(p string) bool {
+	for at := path.Clean(p); at != "/"; at = path.Dir(at) {
+		if slices.ContainsFunc(a.main.writes, func(w write) bool { return w.to == at && w.what != ">" && w.what != ">>" }) {
+			return true
+		}
+	}
+	return false
+}
+
+// cacheVariables name folders that Python's stacks write to, and whether shared
+// objects are loaded from there.
+var cacheVariables = map[string]bool{
+	"TMPDIR": true, "TRITON_CACHE_DIR": true, "TORCHINDUCTOR_CACHE_DIR": true, "TORCH_EXTENSIONS_DIR": true, "FLASHINFER_WORKSPACE_BASE": true, "CUDA_CACHE_PATH": true,
+	"XDG_CACHE_HOME": true, "VLLM_CACHE_ROOT": true, "HF_HOME": false, "HF_MODULES_CACHE": false, "HF_HUB_CACHE": false, "TRANSFORMERS_CACHE": false,
+	"PIP_CACHE_DIR": false, "NUMBA_CACHE_DIR": false, "MPLCONFIGDIR": false,
+}
+
+func isCache(name string) bool {
+	_, ok := cacheVariables[name]
+	return ok
+}
+
+// checkTargets looks at where wheels are installed to.
+func (a *analysis) checkTargets(in install, st *step, main bool) {
+	need := 2 * a.wheelBytes(in, st)
+	for _, target := range in.targets {
+		at := absoluteIn(st.folder, target)
+		m, ok := a.options.Image.MountOf(at)
+		if !ok {
+			if strings.HasPrefix(at, "/dev/shm") {
+				a.add(Finding{Check: "C20", Warning: true, Path: st.Path, Line: st.Line, Problem: "installs to /dev/shm, where many machines execute nothing",
+					Hint: "install to a folder below /tmp, or describe the grader's machine with an image file"})
+			}
+			continue
+		}
+		if m.NoExec != nil && *m.NoExec {
+			a.add(Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("installs to %s, and %s is mounted noexec: no shared object can be loaded from there", shown(at), m.Path),
+				Want: "a folder that allows execution", Got: "failed to map segment from shared object, at the first import", Hint: "install to a folder below /tmp"})
+		}
+		if m.Bytes > 0 && need > m.Bytes {
+			a.add(Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("installs to %s, which is too small", shown(at)),
+				Want: fmt.Sprintf("about %s: twice the wheels", gigabytes(need)), Got: gigabytes(m.Bytes), Hint: "install to a larger folder"})
+		}
+	}
+	if len(in.targets) == 0 || need == 0 {
+		return
+	}
+	temporary := st.Variables["TMPDIR"]
+	if temporary == "" {
+		temporary = "/tmp"
+	}
+	if m, ok := a.options.Image.MountOf(absoluteIn(st.folder, temporary)); ok && m.Bytes > 0 && m.Bytes < need && in.targets[0] != temporary {
+		a.add(Finding{Check: "C20", Warning: true, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("pip unpacks in %s first, which is small", temporary),
+			Want: "about " + gigabytes(need), Got: gigabytes(m.Bytes), Hint: "set TMPDIR to a larger folder"})
+	}
+}
+
+// checkCaches looks at where compilers put what is loaded afterwards.
+func (a *analysis) checkCaches(st *step, main bool) {
+	if st != a.server && main {
+		return
+	}
+	for name, loads := range cacheVariables {
+		value := st.Variables[name]
+		if value == "" || !known(value) {
+			continue
+		}
+		at := absoluteIn(st.folder, value)
+		f := Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Hint: "name a folder below /tmp"}
+		m, described := a.options.Image.MountOf(at)
+		switch {
+		case loads && described && m.NoExec != nil && *m.NoExec:
+			f.Problem = fmt.Sprintf("%s is %s, on a mount where nothing can be executed: compiled code cannot be loaded from there", name, value)
+		case a.tree.within(at) && !a.writable(at):
+			if f.Problem = fmt.Sprintf("%s is %s, below the submission, which is mounted read-only", name, value); name != "TMPDIR" {
+				f.Warning = true // a cache that is shipped may only be read
+			}
+		default:
+			continue
+		}
+		a.add(f)
+	}
+	for _, variable := range []string{"PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD"} {
+		for _, entry := range strings.Split(st.Variables[variable], ":") {
+			at := absoluteIn(st.folder, entry)
+			if m, ok := a.options.Image.MountOf(at); entry != "" && ok && m.NoExec != nil && *m.NoExec && m.Path != "/" && !a.tree.within(at) {
+				a.add(Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("%s has %s, and %s is mounted noexec: no shared object can be loaded from there", variable, shown(entry), m.Path),
+					Got: "failed to map segment from shared object", Hint: "install to a folder below /tmp"})
+			}
+		}
+	}
+}
+
+func (a *analysis) writable(p string) bool {
+	m, ok := a.options.Image.MountOf(p)
+	return ok && m.ReadOnly != nil && !*m.ReadOnly
+}
+
+// checkWrites looks for changes below the submission.
+func (a *analysis) checkWrites() {
+	for _, w := range a.main.writes {
+		if m, ok := a.options.Image.MountOf(w.to); ok && m.Bytes > 0 && w.size > m.Bytes {
+			a.add(Finding{Check: "C20", Warning: w.guarded, Path: w.path, Line: w.line, Problem: fmt.Sprintf("%s writes %s to %s, which is too small", w.what, gigabytes(w.size), shown(w.to)),
+				Want: "at most " + gigabytes(m.Bytes), Got: gigabytes(w.size), Hint: "leave it where it is, or name a larger folder"})
+		}
+		if a.tree.within(w.to) && !w.guarded && !a.writable(w.to) {
+			a.add(Finding{Check: "C20", Path: w.path, Line: w.line, Problem: fmt.Sprintf("%s writes %s, and graders mount the submission read-only", w.what, shown(a.tree.relative(w.to))),
+				Hint: "write below ${TMPDIR:-/tmp}"})
+		}
+	}
+}
+
+func gigabytes(n int64) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

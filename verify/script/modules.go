@@ -1,0 +1,126 @@
+package script
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"slipway/verify/script/python"
+)
+
+// maxModules bounds how much Python is read.
+const maxModules = 400
+
+// readModules reads the Python files that the commands start and those of the
+// submission that these import, and so on.
+func (a *analysis) readModules() {
+	seen := map[string]bool{}
+	var read func(file string, folders []string, main bool)
+	read = func(file string, folders []string, main bool) {
+		n := a.tree.submitted(file)
+		if n == nil || n.data == nil || seen[file] || len(seen) >= maxModules {
+			return
+		}
+		seen[file] = true
+		m := module{path: file, parsed: python.Scan(n.data), main: main}
+		a.modules = append(a.modules, m)
+		for _, i := range m.parsed.Imports {
+			for _, imported := range a.importedFiles(file, i, folders) {
+				read(imported, folders, main)
+			}
+		}
+	}
+	a.allSteps(func(r *run, st *step, main bool) {
+		p, ok := a.pythonOf(r, st)
+		if !ok {
+			return
+		}
+		folders := []string{}
+		for _, entry := range strings.Split(st.Variables["PYTHONPATH"], ":") {
+			if at := absoluteIn(st.folder, entry); entry != "" && a.tree.within(at) {
+				folders = append(folders, a.relativeFolder(at))
+			}
+		}
+		file := a.moduleOf(r, st, p)
+		if file == "" {
+			file = a.applicationOf(st)
+		}
+		if file == "" {
+			return
+		}
+		folders = append(folders, path.Dir(file))
+		if p.module != "" && a.tree.within(st.folder) {
+			folders = append(folders, a.relativeFolder(st.folder))
+		}
+		read(file, folders, main)
+	})
+	if st := a.server; st != nil {
+		if file := a.applicationOf(st); file != "" {
+			read(file, []string{path.Dir(file)}, true)
+		}
+	}
+}
+
+// relativeFolder is a folder relative to the root, "." for the root.
+func (a *analysis) relativeFolder(at string) string {
+	if at == a.tree.root {
+		return "."
+	}
+	return a.tree.relative(at)
+}
+
+// applicationOf finds the file of uvicorn's MODULE:NAME, or "".
+func (a *analysis) applicationOf(st *step) string {
+	server, args := serverOf(st.Argv)
+	if server != "uvicorn" && server != "gunicorn" && server != "hypercorn" {
+		return ""
+	}
+	folder := st.folder
+	for i, word := range args {
+		name, value, joined := strings.Cut(word, "=")
+		if !joined && i+1 < len(args) {
+			value = args[i+1]
+		}
+		if name == "--app-dir" || name == "--chdir" {
+			folder = absoluteIn(st.folder, value)
+		}
+	}
+	for _, word := range args {
+		if name, _, ok := strings.Cut(word, ":"); ok && !strings.HasPrefix(word, "-") && !strings.Contains(name, "/") && strings.Trim(name, ".0123456789") != "" {
+			p := absoluteIn(folder, strings.ReplaceAll(name, ".", "/"))
+			for _, suffix := range []string{".py", "/__init__.py"} {
+				if n := a.tree.base[p+suffix]; n != nil && n.source != "" {
+					return n.source
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// importedFiles are the submission's files that an import may load.
+func (a *analysis) importedFiles(file string, i python.Import, folders []string) (files []string) {
+	name := i.Module
+	if strings.HasPrefix(name, ".") {
+		base := path.Dir(file)
+		for name = name[1:]; strings.HasPrefix(name, "."); name = name[1:] {
+			base = path.Dir(base)
+		}
+		folders = []string{base}
+	}
+	names := []string{name}
+	for _, n := range i.Names {
+		names = append(names, strings.TrimPrefix(name+"."+n, "."))
+	}
+	for _, folder := range folders {
+		for _, n := range names {
+			p := path.Join(folder, strings.ReplaceAll(n, ".", "/"))
+			for _, candidate := range []string{p + ".py", path.Join(p, "__init__.py")} {
+				if a.tree.submitted(candidate) != nil && !slices.Contains(files, candidate) {
+					files = append(files, candidate)
+				}
+			}
+		}
+	}
+	return files
+}
