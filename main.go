@@ -16,9 +16,13 @@ import (
 	"syscall"
 
 	"slipway/internal/cli"
+	"slipway/verify/boot/sandbox"
 )
 
-func main() { os.Exit(run()) }
+func main() {
+	sandbox.Main() // this process may be a part of a sandbox
+	os.Exit(run())
+}
 
 func run() int {
 	if runtime.GOOS == "windows" {
