@@ -3,7 +3,10 @@ package manifest
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Role is the part that a tensor of a base model plays.
@@ -59,13 +62,98 @@ func (c Contract) Encode() ([]byte, error) {
 	return EncodeLines(c)
 }
 
-// DecodeContract reads a contract, strictly.
+// DecodeContract reads a contract, strictly. A name may hold ranges of whole
+// numbers, "layers.{0..23}.mlp.experts.{0..255}.up_proj.weight": it stands for
+// all names that it gives, each with the dtype, shape and role. So the contract
+// of eighteen thousand tensors is a page; no digest can stand for several.
 func DecodeContract(data []byte) (Contract, error) {
 	var c Contract
 	if err := DecodeStrict(data, &c); err != nil {
 		return Contract{}, err
 	}
+	if err := c.expand(); err != nil {
+		return Contract{}, err
+	}
 	return c, c.check()
+}
+
+var nameRange = regexp.MustCompile(`\{([0-9]{1,6})\.\.([0-9]{1,6})\}`)
+
+// maxContractTensors bounds what ranges can make of a short file.
+const maxContractTensors = 1 << 18
+
+// expand replaces the names that hold ranges.
+func (c *Contract) expand() error {
+	expanded := map[string]ContractTensor{}
+	for _, pattern := range c.Names() {
+		tensor := c.Tensors[pattern]
+		if nameRange.MatchString(pattern) && tensor.SHA256 != "" {
+			return fmt.Errorf("tensor %q: a digest cannot stand for a range of tensors", Clip(pattern))
+		}
+		names, err := namesOf(pattern, maxContractTensors-len(expanded))
+		if err != nil {
+			return fmt.Errorf("tensor %q: %w", Clip(pattern), err)
+		}
+		for _, name := range names {
+			if _, twice := expanded[name]; twice {
+				return fmt.Errorf("tensor %q: %q is listed twice", Clip(pattern), Clip(name))
+			}
+			expanded[name] = tensor
+		}
+	}
+	c.Tensors = expanded
+	return nil
+}
+
+// namesOf lists the names that a pattern stands for, at most so many.
+func namesOf(pattern string, limit int) ([]string, error) {
+	at := nameRange.FindStringSubmatchIndex(pattern)
+	if at == nil {
+		if limit < 1 {
+			return nil, fmt.Errorf("more than %d tensors", maxContractTensors)
+		}
+		return []string{pattern}, nil
+	}
+	first, _ := strconv.Atoi(pattern[at[2]:at[3]]) // six digits always fit
+	last, _ := strconv.Atoi(pattern[at[4]:at[5]])
+	if last < first {
+		return nil, fmt.Errorf("the range %s ends before it begins", pattern[at[0]:at[1]])
+	}
+	rest, err := namesOf(pattern[at[1]:], limit)
+	if err != nil {
+		return nil, err
+	}
+	if count := last - first + 1; count > limit/len(rest) {
+		return nil, fmt.Errorf("more than %d tensors", maxContractTensors)
+	}
+	var names []string
+	for n := first; n <= last; n++ {
+		for _, end := range rest {
+			names = append(names, pattern[:at[0]]+strconv.Itoa(n)+end)
+		}
+	}
+	return names, nil
+}
+
+// RoleOf tells the part that a tensor plays by its name, as the transformers
+// library names the parameters of the model families that slipway knows.
+func RoleOf(name string) Role {
+	switch name {
+	case "model.embed_tokens.weight", "model.language_model.embed_tokens.weight", "language_model.model.embed_tokens.weight",
+		"model.word_embeddings.weight":
+		return RoleEmbedding
+	case "lm_head.weight", "language_model.lm_head.weight":
+		return RoleHead
+	}
+	for _, prefix := range []string{"model.visual.", "visual."} {
+		if strings.HasPrefix(name, prefix) {
+			return RoleVision
+		}
+	}
+	if strings.HasPrefix(name, "mtp.") {
+		return RoleMTP
+	}
+	return RoleBackbone
 }
 
 func (c Contract) check() error {

@@ -62,6 +62,40 @@
 //
 // The config blob is model-spec's config.json without any time in it; precision
 // is left out for ternary weights, for which the specification has no value.
+//
+// # Quantization manifest
+//
+// quantization_manifest.json names the base (base_model, base_revision) and has
+// one entry in tensors for each logical tensor of the model: its kind, its shape
+// (outputs first, inputs last) and the stored tensors that hold it.
+//
+//   - float: file and tensor name a tensor in full precision.
+//   - literal: file and tensor name F16, BF16 or F32 weights of which every unit
+//     is {-a, 0, +a}. The unit is what unit says, or group_size inputs; without
+//     either, the largest of tensor, row, 256, 128, 64 and 32 inputs that fits.
+//   - packed_2bit: codes and scales, and for some formats biases, name stored
+//     tensors; format says how they lie. Codes 0, 1 and 2 are -1, 0 and +1 times
+//     the scale of their unit; code 3 stands nowhere.
+//
+// The formats of packed entries, of which the first holds where none is given:
+//
+//	packed_2bit         codes U8 [..., K/4], lowest bits first along the inputs;
+//	                    scales [..., K/group_size], [..., 1] with unit row, [1] with unit tensor
+//	mlx_affine_2bit     codes U32 [..., K/16], lowest bits first along the inputs;
+//	                    scales and biases [..., K/group_size], every bias -scale
+//	mlx_row_alpha_2bit  codes as above; scales BF16 [...] without the last dimension
+//	bitnet_u8           codes U8 [R, K] with R = ceil(N/4): a byte of row r holds rows r,
+//	                    r+R, r+2R and r+3R, lowest bits first, code 0 from row N on; scales [1]
+//
+// scale_dtype (F16, BF16, F32) and axis, where given, repeat what the stored
+// tensors and the format say. A profile may give keys and kinds a task's own
+// names (FieldNames).
+//
+// # Contract
+//
+// A contract lists a base's tensors by name: dtype, shape, role and, where they
+// are known, the sha256 of their bytes. A name may hold ranges, {0..23}, and then
+// stands for all the names that they give.
 package manifest
 
 // RawThreshold is the size in bytes from which a file is a layer of its own.

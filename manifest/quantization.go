@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // QuantizationPath is where the quantization manifest stands in a bundle.
@@ -14,6 +15,26 @@ const (
 	KindPacked2Bit = "packed_2bit" // ternary codes with scales
 	KindLiteral    = "literal"     // floating-point values that are exactly ternary
 	KindFloat      = "float"       // full precision
+)
+
+// The formats of packed entries. An entry without a format has FormatPacked2Bit.
+const (
+	FormatPacked2Bit  = "packed_2bit"        // U8, four codes a byte along the inputs
+	FormatMLXAffine   = "mlx_affine_2bit"    // U32, sixteen codes a word; scales and biases
+	FormatMLXRowAlpha = "mlx_row_alpha_2bit" // U32, sixteen codes a word; one BF16 scale a row
+	FormatBitNetU8    = "bitnet_u8"          // U8, a byte holds one row of each quarter; one scale
+)
+
+// PackedFormats lists the formats of packed entries.
+func PackedFormats() []string {
+	return []string{FormatPacked2Bit, FormatMLXAffine, FormatMLXRowAlpha, FormatBitNetU8}
+}
+
+// What shares a scale: the whole tensor, each row, or a group of a row's inputs.
+const (
+	UnitTensor = "tensor"
+	UnitRow    = "row"
+	UnitGroup  = "group"
 )
 
 // Quantization is quantization_manifest.json: for each logical tensor of the
@@ -27,16 +48,27 @@ type Quantization struct {
 
 // Quantity is one entry: a logical tensor of a kind and a shape (out, in, ...)
 // and the stored tensors that hold it. File and Tensor locate a float or
-// literal tensor; Codes and Scales locate a packed one, GroupSize inputs to a
-// scale.
+// literal tensor; Codes and Scales, and for some formats Biases, locate a
+// packed one.
+//
+// Unit says what shares a scale; without it, groups of GroupSize inputs do
+// where there is a GroupSize, and else what the format fixes. ScaleDType is
+// the scales' type, F16, BF16 or F32, for whoever plans by the manifest alone:
+// it must be that of the stored tensor. Axis is the index of the dimension
+// along which codes are packed, by default the one that the format packs.
 type Quantity struct {
-	Codes     *StoredTensor `json:"codes,omitempty"`
-	File      string        `json:"file,omitempty"`
-	GroupSize int64         `json:"group_size,omitempty"`
-	Kind      string        `json:"kind"`
-	Scales    *StoredTensor `json:"scales,omitempty"`
-	Shape     []int64       `json:"shape"`
-	Tensor    string        `json:"tensor,omitempty"`
+	Axis       *int64        `json:"axis,omitempty"`
+	Biases     *StoredTensor `json:"biases,omitempty"`
+	Codes      *StoredTensor `json:"codes,omitempty"`
+	File       string        `json:"file,omitempty"`
+	Format     string        `json:"format,omitempty"`
+	GroupSize  int64         `json:"group_size,omitempty"`
+	Kind       string        `json:"kind"`
+	ScaleDType string        `json:"scale_dtype,omitempty"`
+	Scales     *StoredTensor `json:"scales,omitempty"`
+	Shape      []int64       `json:"shape"`
+	Tensor     string        `json:"tensor,omitempty"`
+	Unit       string        `json:"unit,omitempty"`
 }
 
 // StoredTensor names a tensor of a safetensors file.
@@ -83,34 +115,75 @@ func (e Quantity) check() error {
 			return fmt.Errorf("shape %v has a negative dimension", e.Shape)
 		}
 	}
+	if e.Axis != nil && (*e.Axis < 0 || *e.Axis >= int64(len(e.Shape))) {
+		return fmt.Errorf("axis %d is not a dimension of shape %v", *e.Axis, e.Shape)
+	}
 	switch e.Kind {
 	case KindPacked2Bit:
-		switch {
-		case e.Codes == nil || e.Scales == nil:
-			return fmt.Errorf("kind %s needs codes and scales", e.Kind)
-		case e.File != "" || e.Tensor != "":
-			return fmt.Errorf("kind %s takes codes and scales, not file and tensor", e.Kind)
-		case e.GroupSize <= 0:
-			return fmt.Errorf("group_size %d is not positive", e.GroupSize)
-		case len(e.Shape) == 0:
-			return fmt.Errorf("kind %s needs a shape", e.Kind)
-		}
-		if err := e.Codes.check(); err != nil {
-			return fmt.Errorf("codes: %w", err)
-		}
-		if err := e.Scales.check(); err != nil {
-			return fmt.Errorf("scales: %w", err)
-		}
+		return e.checkPacked()
 	case KindFloat, KindLiteral:
-		switch {
-		case e.Codes != nil || e.Scales != nil:
-			return fmt.Errorf("kind %s takes file and tensor, not codes and scales", e.Kind)
-		case e.Kind == KindFloat && e.GroupSize != 0:
-			return fmt.Errorf("kind %s takes no group_size", e.Kind)
+		return e.checkPlain()
+	}
+	return fmt.Errorf("kind %q is not %s, %s or %s", Clip(e.Kind), KindPacked2Bit, KindLiteral, KindFloat)
+}
+
+func (e Quantity) checkPacked() error {
+	switch {
+	case e.Codes == nil || e.Scales == nil:
+		return fmt.Errorf("kind %s needs codes and scales", e.Kind)
+	case e.File != "" || e.Tensor != "":
+		return fmt.Errorf("kind %s takes codes and scales, not file and tensor", e.Kind)
+	case len(e.Shape) == 0:
+		return fmt.Errorf("kind %s needs a shape", e.Kind)
+	case e.Format != "" && !slices.Contains(PackedFormats(), e.Format):
+		return fmt.Errorf("format %q is not one of %s", Clip(e.Format), strings.Join(PackedFormats(), ", "))
+	case (e.Biases != nil) != (e.Format == FormatMLXAffine):
+		return fmt.Errorf("biases belong to format %s, and to no other", FormatMLXAffine)
+	case !slices.Contains([]string{"", "F16", "BF16", "F32"}, e.ScaleDType):
+		return fmt.Errorf("scale_dtype %q is not F16, BF16 or F32", Clip(e.ScaleDType))
+	}
+	if err := e.checkUnit(); err != nil {
+		return err
+	}
+	for i, stored := range e.Stored() {
+		if err := stored.check(); err != nil {
+			return fmt.Errorf("%s: %w", []string{"codes", "scales", "biases"}[i], err)
 		}
-		return StoredTensor{e.File, e.Tensor}.check()
-	default:
-		return fmt.Errorf("kind %q is not %s, %s or %s", Clip(e.Kind), KindPacked2Bit, KindLiteral, KindFloat)
+	}
+	return nil
+}
+
+func (e Quantity) checkPlain() error {
+	switch {
+	case e.Codes != nil || e.Scales != nil || e.Biases != nil:
+		return fmt.Errorf("kind %s takes file and tensor, not codes and scales", e.Kind)
+	case e.Format != "" || e.ScaleDType != "" || e.Axis != nil:
+		return fmt.Errorf("kind %s takes no format, scale_dtype or axis", e.Kind)
+	case e.Kind == KindFloat && e.GroupSize != 0:
+		return fmt.Errorf("kind %s takes no group_size", e.Kind)
+	case e.Kind == KindFloat && e.Unit != "":
+		return fmt.Errorf("kind %s takes no unit", e.Kind)
+	}
+	if e.Unit != "" {
+		if err := e.checkUnit(); err != nil {
+			return err
+		}
+	}
+	return StoredTensor{e.File, e.Tensor}.check()
+}
+
+// checkUnit holds unit, group_size and format against each other.
+func (e Quantity) checkUnit() error {
+	fixed := map[string]string{FormatMLXAffine: UnitGroup, FormatMLXRowAlpha: UnitRow, FormatBitNetU8: UnitTensor}[e.Format]
+	switch unit := e.ScaleUnit(); {
+	case !slices.Contains([]string{UnitTensor, UnitRow, UnitGroup}, unit):
+		return fmt.Errorf("unit %q is not %s, %s or %s", Clip(unit), UnitTensor, UnitRow, UnitGroup)
+	case fixed != "" && unit != fixed:
+		return fmt.Errorf("unit %s does not go with format %s, which has a scale for each %s", unit, e.Format, fixed)
+	case unit == UnitGroup && e.GroupSize <= 0:
+		return fmt.Errorf("group_size %d is not positive", e.GroupSize)
+	case unit != UnitGroup && e.GroupSize != 0:
+		return fmt.Errorf("unit %s takes no group_size", unit)
 	}
 	return nil
 }
@@ -122,10 +195,42 @@ func (s StoredTensor) check() error {
 	return CheckPath(s.File)
 }
 
+// ScaleUnit returns what shares a scale: the entry's unit, or what holds where
+// it gives none. A literal entry's is "" where its weights have to tell.
+func (e Quantity) ScaleUnit() string {
+	switch {
+	case e.Unit != "":
+		return e.Unit
+	case e.Kind == KindFloat:
+		return ""
+	case e.GroupSize > 0:
+		return UnitGroup
+	case e.Kind == KindLiteral:
+		return ""
+	case e.Format == FormatMLXRowAlpha:
+		return UnitRow
+	case e.Format == FormatBitNetU8:
+		return UnitTensor
+	}
+	return UnitGroup
+}
+
+// FormatID returns the format of a packed entry, "" for the other kinds.
+func (e Quantity) FormatID() string {
+	if e.Kind == KindPacked2Bit && e.Format == "" {
+		return FormatPacked2Bit
+	}
+	return e.Format
+}
+
 // Stored lists the stored tensors that an entry refers to.
 func (e Quantity) Stored() []StoredTensor {
-	if e.Kind == KindPacked2Bit {
-		return []StoredTensor{*e.Codes, *e.Scales}
+	if e.Kind != KindPacked2Bit {
+		return []StoredTensor{{e.File, e.Tensor}}
 	}
-	return []StoredTensor{{e.File, e.Tensor}}
+	stored := []StoredTensor{*e.Codes, *e.Scales}
+	if e.Biases != nil {
+		stored = append(stored, *e.Biases)
+	}
+	return stored
 }

@@ -38,6 +38,18 @@ func TestQuantizationRefuses(t *testing.T) {
 		{"file escapes", `"file":"w","kind"`, `"file":"../w","kind"`, "contains '..'"},
 		{"negative", `[4,128]`, `[-4,128]`, "negative dimension"},
 		{"case", `"group_size"`, `"Group_Size"`, `must be written "group_size"`},
+		{"unknown format", `"group_size":128`, `"format":"tq1_0","group_size":128`, `format "tq1_0" is not one of`},
+		{"row of a group", `"group_size":128`, `"unit":"row","group_size":128`, "unit row takes no group_size"},
+		{"rows", `"group_size":128`, `"unit":"row"`, ""},
+		{"unit", `"group_size":128`, `"unit":"block"`, `unit "block" is not`},
+		{"unit of a format", `"group_size":128`, `"format":"bitnet_u8","unit":"row"`, "does not go with format bitnet_u8"},
+		{"row_alpha", `"group_size":128`, `"format":"mlx_row_alpha_2bit","scale_dtype":"BF16"`, ""},
+		{"biases", `"group_size":128`, `"biases":{"file":"w","tensor":"x"},"group_size":128`, "biases belong to format mlx_affine_2bit"},
+		{"no biases", `"group_size":128`, `"format":"mlx_affine_2bit","group_size":128`, "biases belong to format mlx_affine_2bit"},
+		{"affine", `"group_size":128`, `"format":"mlx_affine_2bit","biases":{"file":"w","tensor":"x"},"group_size":128,"axis":1`, ""},
+		{"axis", `"group_size":128`, `"group_size":128,"axis":2`, "axis 2 is not a dimension"},
+		{"scale type", `"group_size":128`, `"group_size":128,"scale_dtype":"F64"`, `scale_dtype "F64"`},
+		{"format of a float", `"kind":"float"`, `"format":"packed_2bit","kind":"float"`, "takes no format"},
 		{"both forms", `"file":"w","kind":"float"`, `"codes":{"file":"w","tensor":"x"},"file":"w","kind":"float"`, "takes file and tensor"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -23,16 +23,21 @@ type Stage struct {
 	temporary string
 	root      *os.Root
 	lock      *os.File
+	foreign   func(folder string) string
 }
 
 // NewStage begins a folder that Commit will name final. An existing folder of
-// that name is replaced only if it is empty or is one that slipway wrote.
-func NewStage(final string) (*Stage, error) {
+// that name is replaced only if it is empty or is a bundle that slipway wrote.
+func NewStage(final string) (*Stage, error) { return NewStageOver(final, foreign) }
+
+// NewStageOver is NewStage for another sort of folder: foreign says what in an
+// existing one is not of that sort and would be lost, or "".
+func NewStageOver(final string, foreign func(folder string) string) (*Stage, error) {
 	final, err := filepath.Abs(final)
 	if err != nil {
 		return nil, err
 	}
-	if err := replaceable(final); err != nil {
+	if err := replaceable(final, foreign); err != nil {
 		return nil, err
 	}
 	parent, base := filepath.Split(final)
@@ -41,7 +46,7 @@ func NewStage(final string) (*Stage, error) {
 	}
 	RemoveAbandoned(parent, "."+base+".partial-")
 	for range lockTries {
-		stage := &Stage{final: final}
+		stage := &Stage{final: final, foreign: foreign}
 		err = stage.open(parent, "."+base+".partial-*")
 		if err == nil {
 			return stage, nil
@@ -76,10 +81,10 @@ func (s *Stage) open(parent, pattern string) (err error) {
 	return err
 }
 
-func replaceable(final string) error {
+func replaceable(final string, foreign func(string) string) error {
 	for range lockTries {
 		before, errBefore := os.Lstat(final)
-		err := replaceableNow(final)
+		err := replaceableNow(final, foreign)
 		after, errAfter := os.Lstat(final)
 		if errBefore != nil || errAfter != nil || os.SameFile(before, after) {
 			return err
@@ -89,7 +94,7 @@ func replaceable(final string) error {
 	return fmt.Errorf("write folder %s: others keep replacing it", final)
 }
 
-func replaceableNow(final string) error {
+func replaceableNow(final string, foreign func(string) string) error {
 	info, err := os.Lstat(final)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -201,7 +206,7 @@ func (s *Stage) Commit() error {
 		return fmt.Errorf("write folder %s: %w", s.final, manifest.Cause(err))
 	}
 	// What stands there may have changed since NewStage looked.
-	if err := replaceable(s.final); err != nil {
+	if err := replaceable(s.final, s.foreign); err != nil {
 		return err
 	}
 	if err := renameOver(s.temporary, s.final); err != nil {

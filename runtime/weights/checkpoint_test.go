@@ -246,6 +246,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"codes shape", edit(ternaryFiles(), quantization, `[2,16]`, `[2,12]`), `tensor "a": has codes of shape [2 4], want [2 3]`},
 		{"scales shape", edit(ternaryFiles(), quantization, `"group_size":8`, `"group_size":16`), `tensor "a": has scales of shape [2 2], want [2 1]`},
 		{"group size", edit(ternaryFiles(), quantization, `"group_size":8`, `"group_size":4`), `tensor "a": has 16 inputs in groups of 4`},
+		{"other format", edit(ternaryFiles(), quantization, `"group_size":8`, `"format":"bitnet_u8"`), `tensor "a": is of format bitnet_u8 with a scale for each tensor; only packed_2bit`},
+		{"other unit", edit(ternaryFiles(), quantization, `"group_size":8`, `"unit":"row"`), `tensor "a": is of format packed_2bit with a scale for each row; only packed_2bit with scales for groups`},
 		{"rank", edit(ternaryFiles(), quantization, `[2,16]`, `[32]`), `tensor "a": is packed_2bit of shape [32], not a matrix`},
 		{"scales dtype", edit(ternaryFiles(), "weights/w.safetensors", `"dtype":"F16"`, `"dtype":"I16"`), `has scales of dtype I16, want F16`},
 		{"codes dtype", edit(ternaryFiles(), "weights/w.safetensors", `"dtype":"U8"`, `"dtype":"I8"`), `has codes of dtype I8, want U8`},

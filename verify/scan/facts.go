@@ -48,9 +48,12 @@ type Tensor struct {
 	Prefix         manifest.Digest // of the first prefixBytes
 	NonFinite      int64           // NaN or infinite elements
 	FirstNonFinite int64           // element index, valid when NonFinite > 0
-	Codes          *Codes          // nil unless asked for, like the next two
-	Scales         *Scales
-	Literal        *Literal
+	Pair           manifest.Digest // of values that are to be the negatives of another tensor's; zero unless asked for
+	Kept           [][]byte        // the bytes of Questions.Keep
+
+	Codes   *Codes // nil unless asked for, like the next two
+	Scales  *Scales
+	Literal *Literal
 }
 
 // prefixBytes is how much of a tensor is compared to tell copies: two tensors
@@ -59,9 +62,11 @@ const prefixBytes = 16 << 10
 
 // Codes counts two-bit codes.
 type Codes struct {
-	Histogram [4]int64
-	FirstBad  int64   // element index of the first code 3, valid when there is one
-	ZeroUnits UnitSet // scale units whose codes all mean zero
+	Histogram   [4]int64 // of the weights; padding is not counted
+	FirstBad    int64    // the weight of the first code 3 in the file, valid when there is one
+	BadPads     int64    // codes of the padding that are not the padding's code
+	FirstBadPad int64    // byte of the codes, valid when BadPads > 0
+	ZeroUnits   UnitSet  // scale units whose codes all mean zero
 }
 
 // Scales describes a scale tensor.
@@ -81,14 +86,22 @@ func newScales() *Scales {
 	return &Scales{Min: math.Inf(1), Max: math.Inf(-1), ZeroUnits: UnitSet{}}
 }
 
-// Literal says whether every unit of a float tensor is {-a, 0, +a}.
+// Literal says whether every unit of a float tensor is {-a, 0, +a}, for units of
+// several sizes.
 type Literal struct {
-	Unit          int64 // elements
-	Units         int64
-	Zeros         int64
+	Unit   int64   // the largest size asked about of which every unit is ternary, in elements; 0: none
+	Tested int64   // the smallest size asked about, which Units and BadUnits count
+	Units  int64   //
+	Zeros  int64   // of both signs
+	Minus  int64   // negative elements that are not zero
+	Count  int64   // elements
+	Min    float64 // the least and the largest magnitude of good units; both 0 without any
+	Max    float64
+
 	BadUnits      int64
 	FirstBad      int64  // element index, valid when BadUnits > 0
 	First, Second uint64 // magnitudes' bits at FirstBad: the unit's and the other one
+	Near          bool   // the magnitudes of every bad unit are within 2^-7 of each other
 }
 
 // UnitSet is a set of scale unit indexes. Its memory follows the places where

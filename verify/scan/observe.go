@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"hash"
 	"math"
-	"math/bits"
 
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
+	"slipway/verify/ternary"
 )
 
 // An observer sees all bytes of one tensor, in order and in pieces of any
@@ -52,20 +52,24 @@ func observersOf(dtype safetensors.DType, q Questions) []observer {
 	if q.Digest {
 		observers = append(observers, observeDigest())
 	}
+	if len(q.Keep) > 0 {
+		observers = append(observers, &keepObserver{ranges: q.Keep})
+	}
+	values := ternary.HoldsValues(dtype)
+	if values && len(q.Literal) > 0 { // it looks for NaN too
+		return append(observers, observeLiteral(dtype, q.Literal))
+	}
 	if finite := observeFinite(dtype); finite != nil {
 		observers = append(observers, finite)
 	}
-	var o observer
-	switch {
-	case q.Codes > 0:
-		o = observeCodes(q.Codes)
-	case q.Scales:
-		o = observeScales(dtype)
-	case q.Literal > 0:
-		o = observeLiteral(dtype, q.Literal)
+	if q.Codes != nil {
+		observers = append(observers, observeCodes(q.Codes))
 	}
-	if o != nil {
-		observers = append(observers, o)
+	if values && q.Scales {
+		observers = append(observers, observeScales(dtype))
+	}
+	if values && q.Pair != Unpaired {
+		observers = append(observers, observePair(dtype, q.Pair))
 	}
 	return observers
 }
@@ -121,146 +125,6 @@ func (o *digestObserver) finish(facts *Tensor) {
 	} else {
 		facts.Prefix = manifest.FinishHash(o.hash)
 	}
-}
-
-// codesObserver counts two-bit codes and finds the scale units whose codes all
-// mean zero. Four codes lie in a byte; their order does not matter here.
-type codesObserver struct {
-	facts     Codes
-	unitBytes int64 // bytes of codes that share a scale
-	unit      int64 // under the cursor
-	seen      int64 // bytes of that unit
-	zero      bool  // all of them zero codes
-	offset    int64 // bytes of the tensor
-	low, high int64 // codes with the low bit, with the high bit set
-}
-
-func observeCodes(unitBytes int64) *codesObserver {
-	return &codesObserver{facts: Codes{ZeroUnits: UnitSet{}}, unitBytes: unitBytes, zero: true}
-}
-
-func (o *codesObserver) write(p []byte) {
-	for len(p) > 0 {
-		n := min(int64(len(p)), unitsAtOnce) / o.unitBytes * o.unitBytes
-		if o.seen != 0 || n == 0 || o.unitBytes%8 != 0 {
-			n = min(int64(len(p)), o.unitBytes-o.seen)
-			o.byUnit(p[:n])
-		} else if count := countCodes(p[:n]); count.zeroWord {
-			o.byUnit(p[:n])
-		} else { // where no word is all zero codes, no unit is
-			o.add(p[:n], count)
-			o.unit += n / o.unitBytes
-		}
-		p = p[n:]
-	}
-}
-
-// byUnit counts unit by unit, to know which of them are all zero codes.
-func (o *codesObserver) byUnit(p []byte) {
-	for len(p) > 0 {
-		n := min(int64(len(p)), o.unitBytes-o.seen)
-		o.add(p[:n], countCodes(p[:n]))
-		o.zero = o.zero && allZeroCodes(p[:n])
-		p = p[n:]
-		if o.seen += n; o.seen == o.unitBytes {
-			if o.zero {
-				o.facts.ZeroUnits.add(o.unit)
-			}
-			o.unit++
-			o.seen, o.zero = 0, true
-		}
-	}
-}
-
-// unitsAtOnce is how many bytes of codes are counted in one go.
-const unitsAtOnce = 2 << 10
-
-func (o *codesObserver) add(p []byte, count codeCount) {
-	o.low += count.low
-	o.high += count.high
-	if count.bad > 0 && o.facts.Histogram[3] == 0 {
-		o.facts.FirstBad = o.offset*4 + firstBadCode(p)
-	}
-	o.facts.Histogram[3] += count.bad
-	o.offset += int64(len(p))
-}
-
-func (o *codesObserver) finish(facts *Tensor) {
-	h := &o.facts.Histogram
-	h[1], h[2] = o.low-h[3], o.high-h[3]
-	h[0] = o.offset*4 - h[1] - h[2] - h[3]
-	facts.Codes = &o.facts
-}
-
-const (
-	lowBits   = 0x5555555555555555
-	zeroCodes = 0x5555555555555555 // code 1 in all 32 places of a word
-)
-
-type codeCount struct {
-	low, high, bad int64
-	zeroWord       bool // all codes of an eight-byte word are 1
-}
-
-// countCodes counts the codes of p. Of two words the low bits fit into one, and
-// so do the high bits: one population count a word. Code 3, both bits set, is
-// looked for with an or and counted only where it is.
-func countCodes(p []byte) codeCount {
-	var low, high int
-	var both uint64
-	var count codeCount
-	rest := p
-	for len(rest) >= 32 {
-		a, b := binary.LittleEndian.Uint64(rest), binary.LittleEndian.Uint64(rest[8:16])
-		c, d := binary.LittleEndian.Uint64(rest[16:24]), binary.LittleEndian.Uint64(rest[24:32])
-		low += bits.OnesCount64(a&lowBits|b&lowBits<<1) + bits.OnesCount64(c&lowBits|d&lowBits<<1)
-		high += bits.OnesCount64(a>>1&lowBits|b&^lowBits) + bits.OnesCount64(c>>1&lowBits|d&^lowBits)
-		both |= a&(a>>1) | b&(b>>1) | c&(c>>1) | d&(d>>1)
-		if a == zeroCodes || b == zeroCodes || c == zeroCodes || d == zeroCodes {
-			count.zeroWord = true
-		}
-		rest = rest[32:]
-	}
-	for len(rest) >= 8 {
-		a := binary.LittleEndian.Uint64(rest)
-		low += bits.OnesCount64(a & lowBits)
-		high += bits.OnesCount64(a &^ lowBits)
-		both |= a & (a >> 1)
-		count.zeroWord = count.zeroWord || a == zeroCodes
-		rest = rest[8:]
-	}
-	for _, c := range rest {
-		low += bits.OnesCount8(c & 0x55)
-		high += bits.OnesCount8(c & 0xaa)
-		both |= uint64(c & (c >> 1))
-	}
-	count.low, count.high = int64(low), int64(high)
-	if both&lowBits != 0 {
-		for _, c := range p {
-			count.bad += int64(bits.OnesCount8(c & (c >> 1) & 0x55))
-		}
-	}
-	return count
-}
-
-// allZeroCodes reports whether every code is 1.
-func allZeroCodes(p []byte) bool {
-	for _, c := range p {
-		if c != 0x55 {
-			return false
-		}
-	}
-	return true
-}
-
-// firstBadCode returns the index of the first code 3, lowest bits first.
-func firstBadCode(p []byte) int64 {
-	for i, c := range p {
-		if bad := c & (c >> 1) & 0x55; bad != 0 {
-			return int64(i)*4 + int64(bits.TrailingZeros8(bad)/2)
-		}
-	}
-	return int64(len(p)) * 4
 }
 
 // words cuts a stream of pieces into eight-byte words.

@@ -3,7 +3,6 @@ package scan
 import (
 	"encoding/binary"
 	"hash/fnv"
-	"math"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -21,93 +20,6 @@ func observeIn(o observer, data []byte, r *rand.Rand) *Tensor {
 	facts := &Tensor{}
 	o.finish(facts)
 	return facts
-}
-
-// plainCodes counts codes one by one.
-func plainCodes(data []byte, unitCodes int) *Codes {
-	f := &Codes{ZeroUnits: UnitSet{}}
-	zero := true
-	for i := range 4 * len(data) {
-		code := data[i/4] >> (2 * (i % 4)) & 3
-		if code == 3 && f.Histogram[3] == 0 {
-			f.FirstBad = int64(i)
-		}
-		f.Histogram[code]++
-		zero = zero && code == 1
-		if (i+1)%unitCodes == 0 {
-			if zero {
-				f.ZeroUnits.add(int64(i / unitCodes))
-			}
-			zero = true
-		}
-	}
-	return f
-}
-
-func TestCodesAgreeWithCountingOneByOne(t *testing.T) {
-	r := random("codes")
-	for range 200 {
-		unitBytes := 1 + r.IntN(70)
-		data := make([]byte, unitBytes*(1+r.IntN(20)))
-		for i := range data {
-			if data[i] = byte(r.Uint32()); r.IntN(3) > 0 {
-				data[i] = 0x55
-			}
-		}
-		got := observeIn(observeCodes(int64(unitBytes)), data, r).Codes
-		if want := plainCodes(data, 4*unitBytes); !reflect.DeepEqual(got, want) {
-			t.Fatalf("unit of %d bytes: %+v, want %+v", unitBytes, got, want)
-		}
-	}
-}
-
-// plainLiteral checks units one weight at a time.
-func plainLiteral(values []uint16, unit int) Literal {
-	f := Literal{Unit: int64(unit)}
-	for begin := 0; begin < len(values); begin += unit {
-		end := min(begin+unit, len(values))
-		a, bad := uint64(0), false
-		for i := begin; i < end; i++ {
-			switch m := uint64(values[i] & 0x7fff); {
-			case m == 0:
-				f.Zeros++
-			case a == 0:
-				a = m
-			case m != a && !bad:
-				bad = true
-				if f.BadUnits == 0 {
-					f.FirstBad, f.First, f.Second = int64(i), a, m
-				}
-				f.BadUnits++
-			}
-		}
-		if end-begin == unit {
-			f.Units++
-		}
-	}
-	return f
-}
-
-func TestLiteralAgreesWithCheckingOneByOne(t *testing.T) {
-	r := random("literal")
-	for range 400 {
-		unit := 1 + r.IntN(70)
-		values := make([]uint16, unit*(1+r.IntN(12)))
-		for i := range values {
-			values[i] = []uint16{0, 0x8000, 0x3c00, 0xbc00}[r.IntN(4)]
-			if r.IntN(200) == 0 {
-				values[i] = uint16(r.Uint32())
-			}
-		}
-		data := make([]byte, 2*len(values))
-		for i, v := range values {
-			binary.LittleEndian.PutUint16(data[2*i:], v)
-		}
-		got := *observeIn(observeLiteral(safetensors.BF16, int64(unit)), data, r).Literal
-		if want := plainLiteral(values, unit); got != want {
-			t.Fatalf("unit %d: %+v, want %+v", unit, got, want)
-		}
-	}
 }
 
 func TestFiniteFindsEveryPattern(t *testing.T) {
@@ -166,19 +78,6 @@ func TestUnitSet(t *testing.T) {
 	}
 	if a.has(65) || !a.has(1<<40) {
 		t.Error("membership")
-	}
-}
-
-func TestValueOfHalfPrecision(t *testing.T) {
-	for bits, want := range map[uint64]float64{
-		0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x0400: math.Ldexp(1, -14), 0x0001: math.Ldexp(1, -24), 0x7c00: math.Inf(1), 0xfc00: math.Inf(-1),
-	} {
-		if got := Value(safetensors.F16, bits); got != want {
-			t.Errorf("Value(%#04x) = %v, want %v", bits, got, want)
-		}
-	}
-	if got := Value(safetensors.F16, 0x7e00); !math.IsNaN(got) {
-		t.Errorf("NaN reads as %v", got)
 	}
 }
 

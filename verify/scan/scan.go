@@ -17,6 +17,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
+	"slipway/verify/ternary"
 )
 
 // Options shape a Scanner.
@@ -54,11 +55,16 @@ func IsShard(p string) bool { return strings.HasSuffix(p, Suffix) }
 // Questions say what to look for in one tensor. Prefix and finiteness are
 // looked at in all of them.
 type Questions struct {
-	Digest  bool  // of all its bytes
-	Codes   int64 // two-bit codes, so many bytes of them to a scale; 0: it holds none
-	Scales  bool  // one scale an element
-	Literal int64 // ternary values as they are, so many to a magnitude; 0: it holds none
+	Digest  bool            // of all its bytes
+	Codes   *ternary.Layout // two-bit codes that lie so; nil: it holds none
+	Scales  bool            // one scale an element
+	Pair    Pairing         // whether it is to be the negative of another tensor
+	Literal []int64         // sizes of units in elements, each a multiple of the next one; none: it holds no literal weights
+	Keep    []Range         // bytes to keep, in order and apart
 }
+
+// Range is the bytes of a tensor from Begin to before End.
+type Range struct{ Begin, End int64 }
 
 // Ask returns what to look for in the tensors of a shard. It is called from
 // several goroutines, once a shard.

@@ -2,10 +2,12 @@ package scan
 
 import (
 	"encoding/binary"
+	"hash"
 	"math"
-	"math/bits"
 
+	"slipway/manifest"
 	"slipway/manifest/safetensors"
+	"slipway/verify/ternary"
 )
 
 // valueLayout says where magnitude, exponent and sign of a floating type lie.
@@ -13,12 +15,6 @@ type valueLayout struct {
 	bits      int
 	magnitude uint64 // all bits but the sign
 	exponent  uint64
-}
-
-// HoldsValues reports whether scales and literal weights may have a type.
-func HoldsValues(dtype safetensors.DType) bool {
-	_, ok := layoutOf(dtype)
-	return ok
 }
 
 // layoutOf covers the types that scales and literal weights may have.
@@ -32,31 +28,6 @@ func layoutOf(dtype safetensors.DType) (valueLayout, bool) {
 		return valueLayout{32, 0x7fffffff, 0x7f800000}, true
 	}
 	return valueLayout{}, false
-}
-
-// Value returns the number that the bits of a scale or a literal weight stand
-// for.
-func Value(dtype safetensors.DType, b uint64) float64 {
-	switch dtype {
-	case safetensors.BF16:
-		return float64(math.Float32frombits(uint32(b) << 16))
-	case safetensors.F32:
-		return float64(math.Float32frombits(uint32(b)))
-	}
-	sign, exponent, mantissa := 1.0, int(b>>10&0x1f), float64(b&0x3ff)
-	if b>>15 == 1 {
-		sign = -1
-	}
-	switch exponent {
-	case 0x1f:
-		if mantissa != 0 {
-			return math.NaN()
-		}
-		return math.Inf(int(sign))
-	case 0:
-		return sign * math.Ldexp(mantissa, -24)
-	}
-	return sign * math.Ldexp(1+mantissa/1024, exponent-15)
 }
 
 // scalesObserver describes the values of a scale tensor.
@@ -160,9 +131,9 @@ func (o *scalesObserver) number(b uint64) {
 // ordered returns the value whose bits a scale had.
 func (o *scalesObserver) ordered(order int64) float64 {
 	if order < 0 {
-		return -Value(o.dtype, uint64(-order))
+		return -ternary.Value(o.dtype, uint64(-order))
 	}
-	return Value(o.dtype, uint64(order))
+	return ternary.Value(o.dtype, uint64(order))
 }
 
 func (o *scalesObserver) finish(facts *Tensor) {
@@ -175,86 +146,69 @@ func (o *scalesObserver) finish(facts *Tensor) {
 	facts.Scales = o.facts
 }
 
-// literalObserver checks that every unit of a float tensor is {-a, 0, +a} for
-// one magnitude a, compared bit for bit; -0 is zero.
-type literalObserver struct {
-	words    words
-	layout   valueLayout
-	lanes    uint64 // lane 0 of every lane of a word
-	facts    Literal
-	element  int64
-	position int64  // within the unit
-	a        uint64 // the unit's magnitude, 0 while only zeros were seen
-	bad      bool   // the unit has failed
+// Pairing says which of two tensors that must be each other's negative this is.
+type Pairing uint8
+
+// The pairings.
+const (
+	Unpaired Pairing = iota
+	AsScales         // the digest is of its values
+	AsBiases         // the digest is of their negatives
+)
+
+// pairObserver digests values so that scales and biases have one digest exactly
+// where every bias is the negative of its scale, bit for bit. A zero has no
+// sign here.
+type pairObserver struct {
+	words  words
+	hash   hash.Hash
+	flip   uint64 // the sign bits that are turned
+	lanes  uint64 // the lowest bit of every lane
+	layout valueLayout
+	out    [512]byte
+	n      int
 }
 
-// observeLiteral returns nil for types that literal weights must not have.
-func observeLiteral(dtype safetensors.DType, unit int64) observer {
-	layout, ok := layoutOf(dtype)
-	if !ok || unit <= 0 {
-		return nil
+func observePair(dtype safetensors.DType, pairing Pairing) *pairObserver {
+	layout, _ := layoutOf(dtype)
+	o := &pairObserver{hash: manifest.NewHash(), lanes: lanesOf(layout.bits), layout: layout}
+	if pairing == AsBiases {
+		o.flip = o.lanes << (layout.bits - 1)
 	}
-	lanes := uint64(0x0001000100010001)
-	if layout.bits == 32 {
-		lanes = 0x0000000100000001
-	}
-	return &literalObserver{layout: layout, lanes: lanes, facts: Literal{Unit: unit}}
+	return o
 }
 
-func (o *literalObserver) write(p []byte) { o.words.feed(p, o.take) }
+// lanesOf returns a word with the lowest bit of every lane set.
+func lanesOf(bits int) uint64 {
+	if bits == 32 {
+		return 0x0000000100000001
+	}
+	return 0x0001000100010001
+}
 
-func (o *literalObserver) take(p []byte) {
-	perWord := int64(64 / o.layout.bits)
-	magnitudes := o.lanes * o.layout.magnitude // all lanes without their signs
+func (o *pairObserver) write(p []byte) { o.words.feed(p, o.take) }
+
+func (o *pairObserver) take(p []byte) {
+	magnitudes := o.lanes * o.layout.magnitude
 	for ; len(p) >= 8; p = p[8:] {
-		x := binary.LittleEndian.Uint64(p)
-		if o.a != 0 && !o.bad && o.position+perWord < o.facts.Unit {
-			// A lane is not zero where adding all ones below the sign's
-			// place carries into it.
-			zero := x & magnitudes
-			other := zero ^ o.lanes*o.a
-			nonZero := (zero + magnitudes) &^ magnitudes
-			if nonZero&(other+magnitudes) == 0 {
-				o.facts.Zeros += perWord - int64(bits.OnesCount64(nonZero))
-				o.position += perWord
-				o.element += perWord
-				continue
-			}
+		x := binary.LittleEndian.Uint64(p) ^ o.flip
+		nonZero := (x&magnitudes + magnitudes) &^ magnitudes // the sign's place of every lane that is not zero
+		binary.LittleEndian.PutUint64(o.out[o.n:], x&(magnitudes|nonZero))
+		if o.n += 8; o.n == len(o.out) {
+			o.flush()
 		}
-		o.word(x, 8)
 	}
 }
 
-// word looks at the elements in the first bytes of a word one by one.
-func (o *literalObserver) word(x uint64, bytes int) {
-	for i := 0; i < bytes*8; i += o.layout.bits {
-		o.weight(x >> i & o.layout.magnitude)
-	}
+func (o *pairObserver) flush() {
+	_, _ = o.hash.Write(o.out[:o.n]) // a hash never returns a write error
+	o.n = 0
 }
 
-func (o *literalObserver) weight(magnitude uint64) {
-	switch {
-	case magnitude == 0:
-		o.facts.Zeros++
-	case o.a == 0:
-		o.a = magnitude
-	case magnitude != o.a && !o.bad:
-		o.bad = true
-		if o.facts.BadUnits == 0 {
-			o.facts.FirstBad, o.facts.First, o.facts.Second = o.element, o.a, magnitude
-		}
-		o.facts.BadUnits++
+func (o *pairObserver) finish(facts *Tensor) {
+	if _, n := o.words.rest(); n > 0 { // both tensors have as many values, so both end in the same zeros
+		o.take(o.words.carry[:])
 	}
-	o.element++
-	if o.position++; o.position == o.facts.Unit {
-		o.facts.Units++
-		o.position, o.a, o.bad = 0, 0, false
-	}
-}
-
-func (o *literalObserver) finish(facts *Tensor) {
-	if x, n := o.words.rest(); n > 0 {
-		o.word(x, n)
-	}
-	facts.Literal = &o.facts
+	o.flush()
+	facts.Pair = manifest.FinishHash(o.hash)
 }

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"path"
+	"strings"
+)
+
+const indexPath = "weights/model.safetensors.index.json"
+
+// index is a shard index that an alteration may spoil.
+type index struct {
+	Metadata  map[string]any    `json:"metadata"`
+	WeightMap map[string]string `json:"weight_map"`
+}
+
+// withIndex adds the index of the shards as they are, changed.
+func withIndex(change func(*index)) func(*submission) {
+	return func(s *submission) {
+		x := index{map[string]any{}, map[string]string{}}
+		for shard, tensors := range s.shards {
+			for name := range tensors {
+				x.WeightMap[name] = path.Base(shard)
+			}
+		}
+		change(&x)
+		data, err := json.MarshalIndent(x, "", " ")
+		if err != nil {
+			panic(err)
+		}
+		s.texts[indexPath] = string(data) + "\n"
+	}
+}
+
+func soundIndex(*index) {}
+
+// indexed is a fault of the index beside the sound one.
+func indexed(id, fault, names string, change func(*index)) vector {
+	return vector{id: id, fault: fault, gate: "index", names: names, alter: withIndex(change), twin: withIndex(soundIndex), twinText: "the index that fits the shards"}
+}
+
+// indexesAndFiles are faults of the index, of paths and of files beside the weights.
+func indexesAndFiles() []vector {
+	points := func(to string) func(*index) { return func(x *index) { x.WeightMap[norm] = to } }
+	lying := indexed("A19", "total_size lies", "total_size", func(x *index) { x.Metadata["total_size"] = 7 })
+	lying.gate, lying.warns = "", "index"
+	return []vector{
+		indexed("A11", "a shard that the index does not name", "small.safetensors", func(x *index) {
+			maps.DeleteFunc(x.WeightMap, func(_, shard string) bool { return shard == "small.safetensors" })
+		}),
+		indexed("A12", "the index names a shard that is not there", "gone.safetensors", points("gone.safetensors")),
+		indexed("A12", "the index names another shard than the tensor's", norm, points("small.safetensors")),
+		{
+			id: "A13", fault: "one name in two shards, with other bytes", gate: "index", names: norm,
+			alter: func(s *submission) {
+				other := s.stored(norm, "").copy()
+				other.data[0] ^= 1
+				s.put(mlxShard, norm, other)
+			},
+			twin: func(s *submission) {
+				s.put(mlxShard, norm, s.stored(norm, ""))
+				delete(s.shards[floatShard], norm)
+				s.edit(norm, inShard(mlxShard))
+			},
+			twinText: "the tensor in the other shard alone",
+		},
+		indexed("A14", "the index leaves the folder", "../x.safetensors", points("../x.safetensors")),
+		indexed("A14", "the index names an absolute path", "/x.safetensors", points("/x.safetensors")),
+		indexed("A14", "the index names a path with a backslash", `a\\x`, points(`a\x`)),
+		indexed("A14", "the index names a path with NUL", `x\x00.safetensors`, points("x\x00.safetensors")),
+		link("a symbolic link to a shard", "weights/link.safetensors", "float.safetensors"),
+		link("a symbolic link to a folder", "more", "weights"),
+		link("a symbolic link to nothing", "gone", "nowhere"),
+		twinNames("names that differ in case", "data.md"),
+		twinNames("a name in another Unicode form", "cafe\u0301.md"),
+		file("A18", "safetensors bytes in a text file", "notes.txt", string(rawShard(goodHeader, 4)), "notes.txt", "notes\n"),
+		file("A18", "GGUF under a wheel's name", "wheels/a-1-py3-none-any.whl", "GGUF\x03\x00", "wheels/a-1-py3-none-any.whl", "PK\x03\x04"),
+		file("A18", "a pickle in a log", "run.log", "\x80\x04model", "run.log", "step 1\n"),
+		file("A18", "GGUF under a tokenizer's name", "weights/tokenizer.model", "GGUF\x03\x00", "weights/tokenizer.model", "\n\x0e\n\x05<unk>"),
+		file("A18", "an archive", "code/data.zip", "PK\x03\x04", "code/data.json", "{}\n"),
+		lying,
+	}
+}
+
+// file is a file that is not what its name says, or may not be there at all.
+func file(id, fault, name, content, twinName, twinContent string) vector {
+	return vector{
+		id: id, fault: fault, gate: "files", names: name, twinText: "a file that may be there",
+		alter: func(s *submission) { s.raw[name] = []byte(content) },
+		twin:  func(s *submission) { s.raw[twinName] = []byte(twinContent) },
+	}
+}
+
+func link(fault, name, target string) vector {
+	return vector{id: "A15", fault: fault, gate: "paths", names: name, alter: func(s *submission) { s.links[name] = target }}
+}
+
+func twinNames(fault, name string) vector {
+	return vector{
+		id: "A17", fault: fault, gate: "paths", names: strings.TrimSuffix(name, "\u0301.md"), twinText: "another name",
+		alter: func(s *submission) { s.texts[name] = "x\n" },
+		twin:  func(s *submission) { s.texts["other.md"] = "x\n" },
+	}
+}

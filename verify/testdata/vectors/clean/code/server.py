@@ -1,0 +1,1 @@
+print('a server would be here')
