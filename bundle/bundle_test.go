@@ -80,7 +80,7 @@ func makePlan(t *testing.T, folder string) (*Plan, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := Inspect(t.Context(), wanted)
+	found, err := Inspect(t.Context(), wanted, Options{})
 	if err != nil {
 		return nil, err
 	}

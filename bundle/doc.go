@@ -2,7 +2,7 @@
 // thing:
 //
 //	config.LoadBundle  bundle.hcl           -> what is wanted
-//	Inspect            folders              -> Inventory: names, sizes, headers; no weight is read
+//	Inspect            folders              -> Inventory: names, sizes, headers; weights are read only to be packed
 //	MakePlan           wanted + Inventory   -> Plan: every file of the artifact, its layer, and why
 //	Seal               Plan                 -> Sealed: digests, manifest; each source read once
 //	WriteFolder, WriteLayout, content.Copy  -> a submission folder, an OCI layout, a registry

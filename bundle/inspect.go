@@ -29,6 +29,7 @@ type Inventory struct {
 	Logs      []manifest.File                // what provenance.logs selects
 	Headers   map[string]*safetensors.Header // per shard
 	Documents map[string][]byte              // configurations, indexes, manifests, contracts
+	Packings  []*Packing                     // per weights block: what changes its shards; nil where they stay
 	Runtime   *Runtime                       // what a runtime block puts into the bundle; set by the caller
 }
 
@@ -42,14 +43,15 @@ type Runtime struct {
 
 // Inspect lists what a bundle.hcl names and reads the small documents and the
 // shard headers that a plan needs. Links, unreadable files, shards that are
-// truncated or named but absent are errors that name the file.
-func Inspect(ctx context.Context, wanted *config.Bundle) (*Inventory, error) {
+// truncated or named but absent are errors that name the file. Weights are read
+// only where a block wants them changed.
+func Inspect(ctx context.Context, wanted *config.Bundle, options Options) (*Inventory, error) {
 	root, err := os.OpenRoot(wanted.Folder)
 	if err != nil {
 		return nil, fmt.Errorf("open the folder of bundle.hcl: %w", err)
 	}
 	defer root.Close()
-	in := &inspection{ctx: ctx, root: root, Inventory: Inventory{
+	in := &inspection{ctx: ctx, root: root, options: options, Inventory: Inventory{
 		Folder: wanted.Folder, Headers: map[string]*safetensors.Header{}, Documents: map[string][]byte{},
 	}}
 	for _, w := range wanted.Weights {
@@ -77,8 +79,9 @@ func Inspect(ctx context.Context, wanted *config.Bundle) (*Inventory, error) {
 
 type inspection struct {
 	Inventory
-	ctx  context.Context
-	root *os.Root
+	ctx     context.Context
+	root    *os.Root
+	options Options
 }
 
 // weights lists the folder itself, not what is below it: a checkpoint is flat.
@@ -118,7 +121,9 @@ func (in *inspection) weights(w config.Weights) error {
 			return err
 		}
 	}
-	return nil
+	packing, err := in.packing(w)
+	in.Packings = append(in.Packings, packing)
+	return err
 }
 
 func (in *inspection) files(f config.Files) error {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"slipway/bundle/config"
+	"slipway/bundle/pack"
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 	"slipway/verify/profiles"
@@ -30,7 +31,7 @@ type Plan struct {
 }
 
 // PlannedFile is one file of the artifact: where it comes from and why it is
-// there. Source is empty for a generated file, whose bytes are in content.
+// there. Source is empty for a generated file.
 type PlannedFile struct {
 	Path   string        `json:"path"`
 	Mode   manifest.Mode `json:"mode"`
@@ -40,7 +41,8 @@ type PlannedFile struct {
 	Why    string        `json:"why"`
 
 	content []byte
-	folder  string // where Source is relative to, if not to the folder of bundle.hcl
+	shard   *pack.Shard // makes the bytes of a generated file, in place of content
+	folder  string      // where Source is relative to, if not to the folder of bundle.hcl
 }
 
 // Layer is one layer of the artifact. Raw layers have one path.
@@ -90,6 +92,7 @@ type planner struct {
 	found   *Inventory
 	plan    *Plan
 	taken   map[string]bool // sources that a files block or provenance takes
+	dropped int64           // elements of heads that are left out
 }
 
 // checkBases holds the bases against the ones that the profile pins.
@@ -121,6 +124,10 @@ func (p *planner) weightsFolder(w config.Weights) string {
 func (p *planner) addWeights() error {
 	for i, w := range p.wanted.Weights {
 		folder := p.weightsFolder(w)
+		arranged, err := p.arrange(i, w)
+		if err != nil {
+			return fmt.Errorf("weights %q: %w", w.Label, err)
+		}
 		for _, name := range p.found.Folders[i] {
 			p.plan.LeftOut = append(p.plan.LeftOut, LeftOut{name + "/", "a folder: only files directly in `from` are taken"})
 		}
@@ -128,6 +135,7 @@ func (p *planner) addWeights() error {
 			base := path.Base(file.Path)
 			switch {
 			case file.Path == w.Manifest.Value:
+			case arranged != nil && (isShard(base) || base == safetensors.IndexName): // replaced
 			case isShard(base):
 				p.take(file, path.Join(folder, base), "weight shard of weights \""+w.Label+"\"")
 			case isModelFile(base):
@@ -139,7 +147,12 @@ func (p *planner) addWeights() error {
 		if err := p.checkShards(i, w); err != nil {
 			return fmt.Errorf("weights %q: %w", w.Label, err)
 		}
-		if w.Manifest.Value != "" {
+		if arranged != nil {
+			if err := p.addArranged(w, arranged); err != nil {
+				return fmt.Errorf("weights %q: %w", w.Label, err)
+			}
+		}
+		if w.Manifest.Value != "" && (arranged == nil || arranged.Quantization == nil) {
 			if err := p.addQuantization(i, w); err != nil {
 				return fmt.Errorf("weights %q: %w", w.Label, err)
 			}
@@ -153,14 +166,15 @@ func (p *planner) leaveOut(file manifest.File, base string) {
 	switch {
 	case base == "bundle.hcl":
 		why = "the description of the bundle"
+	case base == pack.RecordPath:
+		why = "tells `slipway weights pack --undo` what the weights were"
 	case slices.Contains(weightLike, path.Ext(base)):
 		why = "weights in another format than safetensors"
 	}
 	p.plan.LeftOut = append(p.plan.LeftOut, LeftOut{file.Path, why})
 }
 
-// checkShards holds the shards against their index, and refuses what this
-// version cannot do to them.
+// checkShards holds the shards against their index.
 func (p *planner) checkShards(i int, w config.Weights) error {
 	headers := map[string]*safetensors.Header{}
 	for _, file := range p.found.Weights[i] {
@@ -168,14 +182,6 @@ func (p *planner) checkShards(i int, w config.Weights) error {
 			continue
 		}
 		headers[path.Base(file.Path)] = p.found.Headers[file.Path]
-		if limit := w.MaxShard.Value; limit > 0 && file.Size > limit {
-			return manifest.WithHint(fmt.Errorf("%s: %s has %d bytes, and splitting shards (max_shard) is not built yet", w.MaxShard.At, file.Path, file.Size), "save the checkpoint with smaller shards")
-		}
-		if w.DropTiedHead.Value {
-			if _, stored := p.found.Headers[file.Path].Lookup("lm_head.weight"); stored {
-				return manifest.WithHint(fmt.Errorf("%s: %s stores lm_head.weight, and dropping it (drop_tied_head) is not built yet", w.DropTiedHead.At, file.Path), "remove drop_tied_head, or save the checkpoint without the head")
-			}
-		}
 	}
 	problems := safetensors.CheckShards(headers)
 	from := path.Clean(w.From.Value)
@@ -217,15 +223,19 @@ func (p *planner) addQuantization(i int, w config.Weights) error {
 			}
 		}
 	}
-	p.plan.Model.Quantization = manifest.KindPacked2Bit
+	p.countQuantized(quantization)
 	p.plan.Files = append(p.plan.Files, PlannedFile{
 		Path: manifest.QuantizationPath, Mode: manifest.ModeFile, Size: int64(len(data)), Kind: manifest.KindConfig,
 		Source: w.Manifest.Value, Why: "says how each tensor is stored",
 	})
+	return nil
+}
+
+func (p *planner) countQuantized(quantization manifest.Quantization) {
+	p.plan.Model.Quantization = manifest.KindPacked2Bit
 	for _, tensor := range quantization.Tensors {
 		p.plan.Model.Parameters += manifest.ContractTensor{Shape: tensor.Shape}.Elements()
 	}
-	return nil
 }
 
 func (p *planner) addFiles() error {
@@ -344,6 +354,7 @@ func (p *planner) describeModel() error {
 				m.Parameters += tensor.Elements()
 			}
 		}
+		m.Parameters -= p.dropped
 	}
 	return nil
 }

@@ -22,6 +22,8 @@ type Options struct {
 	Workers  int                  // files at a time; 0: one a core
 	Cache    *content.DigestCache // nil: every byte is read
 	Progress func(bytes int64)    // called with bytes handled since the last call; may be nil
+
+	Phase func(what string, bytes int64) // called before Inspect reads weights; may be nil
 }
 
 // Sealed is a plan whose bytes have been read: every digest is known. It is a
@@ -95,6 +97,9 @@ func (s *Sealed) Close() error {
 // digest reads a source once into target, which may be nil; then the cache may
 // answer instead.
 func (s *Sealed) digest(ctx context.Context, file PlannedFile, target *os.File, options Options) (manifest.Digest, error) {
+	if file.shard != nil {
+		return s.make(ctx, file, target, options)
+	}
 	known := func(manifest.Digest) (bool, error) { return target == nil, nil }
 	return s.remembered(file, options, known, func(root *os.Root) (manifest.Digest, error) {
 		return content.Intake(ctx, root, file.Source, file.Size, target, options.Progress)
@@ -147,7 +152,7 @@ func (s *Sealed) seal(ctx context.Context, options Options, take intake) error {
 	for _, i := range s.plan.largestFirst() {
 		file := s.plan.Files[i]
 		s.Files[i] = manifest.File{Path: file.Path, Mode: file.Mode, Size: file.Size}
-		if file.Source == "" {
+		if file.Source == "" && file.shard == nil {
 			s.bytes[file.Path] = file.content
 			s.Files[i].Digest = manifest.DigestBytes(file.content)
 			continue
@@ -285,6 +290,9 @@ func (s *Sealed) open(file manifest.File) (io.ReadCloser, error) {
 	f, known := s.planned[file.Path]
 	if !known {
 		return nil, fmt.Errorf("open %s: %w", file.Path, content.ErrNotFound)
+	}
+	if f.shard != nil {
+		return f.shard.Open(context.Background(), s.roots[f.folder]), nil
 	}
 	return content.OpenRegular(s.roots[f.folder], f.Source, file.Size)
 }

@@ -225,9 +225,10 @@ func WriteLayout(ctx context.Context, plan *Plan, target *layout.Layout, chosen 
 }
 
 // ingest takes a large file straight into the layout: one read. Small files
-// go by way of their tar layer.
+// go by way of their tar layer; a shard that is made is made again when the
+// layout asks for it.
 func (s *Sealed) ingest(ctx context.Context, target *layout.Layout, file PlannedFile, chosen LayoutOptions, options Options) (manifest.Digest, error) {
-	if !isRaw(file) {
+	if !isRaw(file) || file.shard != nil {
 		return s.digest(ctx, file, nil, options)
 	}
 	take := target.Ingest

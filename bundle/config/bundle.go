@@ -61,10 +61,16 @@ type Weights struct {
 	// relative to From; where no file stands there, relative to Folder. Here it
 	// is relative to Folder.
 	Manifest     Argument[string]
-	Pack         Argument[string] // "keep"; the default
+	Pack         Argument[string] // PackKeep, the default, or PackTernary
 	DropTiedHead Argument[bool]   // leave out a stored head that equals the embedding; default false
 	MaxShard     Argument[int64]  // bytes; 0, the default: shards stay as they are
 }
+
+// What becomes of the tensors of a weights block.
+const (
+	PackKeep    = "keep"    // they stay as they are
+	PackTernary = "ternary" // those that are exactly ternary become codes and scales
+)
 
 // Files is a folder of other files.
 type Files struct {
@@ -243,16 +249,13 @@ func (b *Bundle) readWeights(file *section) {
 		w := Weights{
 			Label: s.label, At: position(s.header),
 			Base: s.text("base", ""), From: s.needPath("from", `"weights"`), Manifest: s.path("manifest"),
-			Pack:         s.choice("pack", "keep", "keep", "ternary"),
+			Pack:         s.choice("pack", PackKeep, PackKeep, PackTernary),
 			DropTiedHead: s.flag("drop_tied_head", false),
 			MaxShard:     s.size("max_shard"),
 		}
 		b.checkBaseLabel(s, w.Base.Value)
 		if w.Manifest.Value != "" && w.From.Value != "" {
 			w.Manifest.Value = b.locateManifest(s, w.From.Value, w.Manifest.Value)
-		}
-		if w.Pack.Value == "ternary" {
-			s.fault("pack", `pack the weights first and write pack = "keep"`, "pack = \"ternary\": not built yet")
 		}
 		s.finish()
 		b.Weights = append(b.Weights, w)
@@ -295,7 +298,7 @@ func (s *section) size(name string) Argument[int64] {
 	if written.Value == "" {
 		return out
 	}
-	size, err := parseSize(written.Value)
+	size, err := ParseSize(written.Value)
 	if err != nil {
 		s.fault(name, fmt.Sprintf(`write %s = "4GiB"`, name), "%q: %v", name, err)
 	}

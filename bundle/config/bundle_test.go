@@ -186,7 +186,7 @@ func TestParseSize(t *testing.T) {
 		"1": 1, "7B": 7, "12 bytes": 12, "4GiB": 4 << 30, "3MiB": 3 << 20, "2KiB": 2048, "5GB": 5e9, "6 MB": 6e6, "9KB": 9000,
 		"": 0, "0": 0, "GiB": 0, "-1": 0, "4gib": 0, "4 GiB ": 0, "1.5GiB": 0, "4  GiB": 0, "9223372036854775807KiB": 0, "99999999999999999999": 0,
 	} {
-		got, err := parseSize(text)
+		got, err := ParseSize(text)
 		if got != want || (err == nil) != (want > 0) {
 			t.Errorf("%q: %d, %v; want %d", text, got, err, want)
 		}

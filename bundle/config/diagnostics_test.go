@@ -61,7 +61,6 @@ var faults = []struct{ name, old, new string }{
 	{"no-from", "  from           = \"weights\"\n", ""},
 	{"empty-from", `from           = "weights"`, `from           = ""`},
 	{"pack-word", `"keep"`, `"kept"`},
-	{"pack-ternary", `"keep"`, `"ternary"`},
 	{"shard-size", `"4GiB"`, `"4gigs"`},
 	{"shard-number", `"4GiB"`, `4294967296`},
 	{"flag", `drop_tied_head = true`, `drop_tied_head = "true"`},

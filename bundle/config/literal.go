@@ -94,8 +94,8 @@ var sizeUnits = map[string]int64{
 	"KB": 1e3, "MB": 1e6, "GB": 1e9,
 }
 
-// parseSize reads a whole number and a unit, "4GiB" or "500 MB", in bytes.
-func parseSize(text string) (int64, error) {
+// ParseSize reads a whole number and a unit, "4GiB" or "500 MB", in bytes.
+func ParseSize(text string) (int64, error) {
 	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
 	unit, known := sizeUnits[strings.TrimPrefix(text[digits:], " ")]
 	number, err := strconv.ParseInt(text[:digits], 10, 64)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"slipway/manifest"
+	"slipway/verify/image"
 	"slipway/verify/profiles"
 )
 
@@ -63,10 +64,11 @@ func ParseProfile(data []byte, filename string, folder fs.FS) (profiles.Profile,
 		return profiles.Profile{}, problems.result()
 	}
 	var p profiles.Profile
-	readProfileHead(file, &p)
+	readProfileHead(file, &p, folder)
 	readProfileBases(file, &p, folder)
 	readRequired(file, &p)
 	readTernary(file, &p)
+	readDevice(file, &p)
 	readLoad(file, &p)
 	readQuality(file, &p, folder)
 	file.finish()
@@ -76,7 +78,7 @@ func ParseProfile(data []byte, filename string, folder fs.FS) (profiles.Profile,
 	return p, nil
 }
 
-func readProfileHead(file *section, p *profiles.Profile) {
+func readProfileHead(file *section, p *profiles.Profile, folder fs.FS) {
 	s := file.only("profile", "name")
 	if s == nil {
 		file.problems.add(file.header, `write profile "name" { ... }`, "the file has no profile block")
@@ -95,6 +97,13 @@ func readProfileHead(file *section, p *profiles.Profile) {
 	}
 	p.Gates = s.gates("gates", gateNames)
 	p.MayUndecided = s.gates("may_undecided", p.Gates)
+	if data := s.examples("image", folder); data != nil {
+		described, err := image.Decode(data)
+		if err != nil {
+			s.fault("image", "slipway image probe --full prints one", "image %s: %v", manifest.Clip(s.path("image").Value), err)
+		}
+		p.Image, p.Source = described, manifest.DigestBytes(data)
+	}
 	s.finish()
 }
 
@@ -187,7 +196,7 @@ func readTernary(file *section, p *profiles.Profile) {
 		GroupMinimum:  s.whole("group_minimum", 1, 1, 1<<30).Value,
 		WhenDeclared:  s.flag("when_declared", false).Value,
 		Formats: s.texts("formats", nil, false, func(kind string) error {
-			if kinds := []string{manifest.KindPacked2Bit, manifest.KindLiteral}; !slices.Contains(kinds, kind) {
+			if kinds := append(manifest.PackedFormats(), manifest.KindLiteral); !slices.Contains(kinds, kind) {
 				return fmt.Errorf("unknown kind %q; %s", manifest.Clip(kind), suggest(kind, kinds))
 			}
 			return nil
@@ -196,7 +205,28 @@ func readTernary(file *section, p *profiles.Profile) {
 	if len(p.Ternary.Formats) == 0 {
 		s.fault("formats", `write formats = ["packed_2bit"]`, "%s allows no format", s.kind)
 	}
+	p.Ternary.Names = readFieldNames(s)
 	s.finish()
+}
+
+// readFieldNames reads how the task spells the keys and words of a quantization
+// manifest: names { base_model = "base" }. No two may be spelt alike.
+func readFieldNames(parent *section) manifest.FieldNames {
+	s := parent.only("names", "")
+	if s == nil {
+		return nil
+	}
+	names := manifest.FieldNames{}
+	for _, name := range manifest.QuantizationNames() {
+		if theirs := s.text(name, "").Value; theirs != "" {
+			names[name] = theirs
+		}
+	}
+	if err := names.Check(); err != nil {
+		s.problems.add(s.header, "", "names: %v", err)
+	}
+	s.finish()
+	return names
 }
 
 var ratioPattern = regexp.MustCompile(`^([0-9]{1,9})/([0-9]{1,9})$`)
@@ -221,6 +251,19 @@ func (s *section) ratio(name string) profiles.Ratio {
 	return profiles.Ratio{Numerator: numerator, Denominator: denominator}
 }
 
+func readDevice(file *section, p *profiles.Profile) {
+	s := file.only("device", "name")
+	if s == nil {
+		return
+	}
+	p.Device = &profiles.Device{
+		Name:           s.label,
+		MemoryBytes:    s.whole("memory_bytes", 0, 1, math.MaxInt64).Value,
+		BytesPerSecond: s.whole("bytes_per_second", 0, 1, math.MaxInt64).Value,
+	}
+	s.finish()
+}
+
 func readLoad(file *section, p *profiles.Profile) {
 	s := file.only("load", "")
 	if s == nil {
@@ -240,6 +283,10 @@ func readLoad(file *section, p *profiles.Profile) {
 		StartSeconds:   s.decimal("start_seconds", 0.001, maxSeconds),
 		RequestSeconds: s.decimal("request_seconds", 0.001, maxSeconds),
 		TotalSeconds:   s.decimal("total_seconds", 0.001, maxSeconds),
+		Port:           int(s.whole("port", 8000, 1, 65535).Value),
+		Attempts:       int(s.whole("attempts", 1, 1, 100).Value),
+		GradedRequests: int(s.whole("graded_requests", 0, 1, 1<<30).Value),
+		GradedTokens:   s.whole("graded_tokens", 0, 1, 1<<50).Value,
 	}
 	s.finish()
 }
@@ -250,7 +297,7 @@ func readQuality(file *section, p *profiles.Profile, folder fs.FS) {
 		return
 	}
 	q := &profiles.Quality{
-		Questions: s.examples("questions", folder), Accuracy: s.decimal("accuracy", 0, 1),
+		Questions: s.examples("questions", folder), Accuracy: s.decimal("accuracy", 0, 1), Chance: s.decimal("chance", 0, 1),
 		Continuations: s.examples("continuations", folder), Tau: s.decimal("tau", 0, 1<<20),
 	}
 	_, questions := s.body.Attributes["questions"]

@@ -63,20 +63,27 @@ func TestLoadProfilePractice(t *testing.T) {
 }
 
 func TestParseProfileTernaryChat(t *testing.T) {
-	folder := fstest.MapFS{qwenContract: {Data: contractOf(t, "Qwen/Qwen3.5-4B", "851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a")}}
+	folder := fstest.MapFS{qwenContract: {Data: contractOf(t, "Qwen/Qwen3.5-4B", "851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a")},
+		"grader.image.json": {Data: []byte(`{"schema":1,"submission":"/submission","absent":["accelerate"]}`)}}
 	p, err := ParseProfile([]byte(shippedSource(t, "ternary-chat")), "ternary-chat.hcl", folder)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := profiles.Load{
 		Endpoint: "/v1/chat/completions", Concurrency: 16, MaxTokens: 4096, Temperature: 0,
-		StartSeconds: 300, RequestSeconds: 300, TotalSeconds: 82800,
+		StartSeconds: 300, RequestSeconds: 300, TotalSeconds: 82800, Port: 8000, Attempts: 3,
 	}
 	if p.Load != want {
 		t.Errorf("load %+v", p.Load)
 	}
 	if len(p.Bases) != 1 || p.Bases[0].Repository != "Qwen/Qwen3.5-4B" || p.Bases[0].Revision != "851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a" || p.Bases[0].Contract == nil {
 		t.Errorf("bases %+v", p.Bases)
+	}
+	if want := (profiles.Device{Name: "H100", MemoryBytes: 80 << 30, BytesPerSecond: 3_350_000_000_000}); p.Device == nil || *p.Device != want {
+		t.Errorf("device %+v", p.Device)
+	}
+	if p.Image == nil || !slices.Equal(p.Image.Absent, []string{"accelerate"}) || p.Source != manifest.DigestBytes(folder["grader.image.json"].Data) {
+		t.Errorf("image %+v of digest %s", p.Image, p.Source)
 	}
 	required := map[string]bool{}
 	for _, r := range p.Required {
@@ -113,6 +120,7 @@ func TestLoadProfileFile(t *testing.T) {
 	source := strings.Replace(shippedSource(t, "ternary-chat"), qwenContract, "contracts/own.json", 1)
 	writeFiles(t, dir, []string{"own.hcl"}, source)
 	writeFiles(t, dir, []string{"contracts/own.json"}, string(contractOf(t, "Qwen/Qwen3.5-4B", "851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a")))
+	writeFiles(t, dir, []string{"grader.image.json"}, `{"schema":1}`)
 	p, digest, err := LoadProfile(filepath.Join(dir, "own.hcl"))
 	if err != nil || digest != manifest.DigestBytes([]byte(source)) || len(p.Bases[0].Contract.Tensors) != 1 {
 		t.Fatalf("%v, %s, %+v", err, digest, p.Bases)
@@ -122,6 +130,63 @@ func TestLoadProfileFile(t *testing.T) {
 	}
 	if _, _, err := LoadProfile(filepath.Join(dir, "own.hcl")); err == nil || !strings.Contains(err.Error(), "contract contracts/own.json") {
 		t.Errorf("without its contract: %v", err)
+	}
+}
+
+// What a profile does not say is unknown, but for the port and the number of
+// attempts, which have a value everywhere.
+func TestProfileLeavesOut(t *testing.T) {
+	source := shippedSource(t, "practice")
+	for _, line := range []string{"  image       = \"grader.image.json\"\n", "  port            = 8000\n", "  attempts        = 3\n", "  graded_requests = 900\n"} {
+		if !strings.Contains(source, line) {
+			t.Fatalf("%q is not part of the profile", line)
+		}
+		source = strings.Replace(source, line, "", 1)
+	}
+	p, err := ParseProfile([]byte(source), "practice.hcl", fstest.MapFS{"abacus.questions.jsonl": {Data: []byte("{}")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Image != nil || p.Source != (manifest.Digest{}) || p.Device != nil {
+		t.Errorf("image %v, %s, device %v", p.Image, p.Source, p.Device)
+	}
+	if p.Load.Port != 8000 || p.Load.Attempts != 1 || p.Load.GradedRequests != 0 || p.Load.GradedTokens != 0 || p.Quality.Chance != 0 {
+		t.Errorf("load %+v, quality %+v", p.Load, p.Quality)
+	}
+}
+
+// The shipped numbers of each task's grader.
+func TestShippedLoads(t *testing.T) {
+	for name, want := range map[string]struct {
+		attempts, requests int
+		tokens             int64
+		device             string
+		accelerateKnown    bool
+	}{
+		"ternary-chat": {attempts: 3, device: "H100"},
+		"drafter":      {attempts: 1, tokens: 44314, device: "H100", accelerateKnown: true},
+		"practice":     {attempts: 3, requests: 900},
+	} {
+		p, _, err := LoadProfile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		device := ""
+		if p.Device != nil {
+			device = p.Device.Name
+		}
+		if p.Load.Port != 8000 || p.Load.Attempts != want.attempts || p.Load.GradedRequests != want.requests || p.Load.GradedTokens != want.tokens || device != want.device {
+			t.Errorf("%s: load %+v, device %q", name, p.Load, device)
+		}
+		_, installed, known := p.Image.Installed("accelerate")
+		if installed || known != want.accelerateKnown {
+			t.Errorf("%s: accelerate installed %v, known %v", name, installed, known)
+		}
+		for path, want := range map[string]bool{"/dev/shm/pylibs": true, "/tmp/pylibs": false} {
+			if mount, ok := p.Image.MountOf(path); !ok || mount.NoExec == nil || *mount.NoExec != want {
+				t.Errorf("%s: %s lies on %+v", name, path, mount)
+			}
+		}
 	}
 }
 
@@ -154,6 +219,19 @@ var profileFaults = []struct{ name, old, new string }{
 	{"quality-both", "  accuracy  = 0.85", "  continuations = \"abacus.questions.jsonl\"\n  accuracy  = 0.85"},
 	{"quality-neither", "  questions = \"abacus.questions.jsonl\"\n", ""},
 	{"accuracy", "accuracy  = 0.85", "accuracy  = 85"},
+	{"chance", "accuracy  = 0.85", "accuracy  = 0.85\n  chance    = 1.5"},
+	{"image-absent", `"grader.image.json"`, `"absent.json"`},
+	{"image-broken", `"grader.image.json"`, `"broken.json"`},
+	{"image-up", `"grader.image.json"`, `"../grader.image.json"`},
+	{"device-label", "load {", "device {\n}\n\nload {"},
+	{"device-twice", "load {", "device \"a\" {\n}\ndevice \"b\" {\n}\n\nload {"},
+	{"device-memory", "load {", "device \"a\" {\n  memory_bytes = -1\n}\n\nload {"},
+	{"device-bandwidth", "load {", "device \"a\" {\n  bytes_per_second = \"3.35 TB\"\n}\n\nload {"},
+	{"device-misspelt", "load {", "device \"a\" {\n  memory = 1\n}\n\nload {"},
+	{"load-port", "port            = 8000", "port            = 65536"},
+	{"attempts", "attempts        = 3", "attempts        = 0"},
+	{"graded-requests", "graded_requests = 900", "graded_requests = 0"},
+	{"graded-tokens", "graded_requests = 900", "graded_tokens   = 1.5"},
 	{"contract-absent", "ternary {", "base \"language\" {\n  repository = \"a/b\"\n  revision = \"851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a\"\n  contract = \"absent.json\"\n}\nternary {"},
 	{"contract-of-another", "ternary {", "base \"language\" {\n  repository = \"a/b\"\n  revision = \"851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a\"\n  contract = \"c.json\"\n}\nternary {"},
 	{"contract-broken", "ternary {", "base \"language\" {\n  repository = \"a/b\"\n  revision = \"851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a\"\n  contract = \"broken.json\"\n}\nternary {"},
@@ -163,7 +241,7 @@ var profileFaults = []struct{ name, old, new string }{
 func TestProfileFaults(t *testing.T) {
 	source := shippedSource(t, "practice")
 	folder := fstest.MapFS{"c.json": {Data: contractOf(t, "Qwen/Qwen3.5-4B", "851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a")}, "broken.json": {Data: []byte("{}")},
-		"abacus.questions.jsonl": {Data: []byte("{}")}}
+		"abacus.questions.jsonl": {Data: []byte("{}")}, "grader.image.json": {Data: []byte(`{"schema":1}`)}}
 	for _, fault := range profileFaults {
 		t.Run(fault.name, func(t *testing.T) {
 			if !strings.Contains(source, fault.old) {
@@ -184,7 +262,7 @@ func FuzzParseProfile(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := ParseProfile(data, "p.hcl", fstest.MapFS{})
+		p, err := ParseProfile(data, "p.hcl", profiles.Files())
 		if err == nil && (p.Name == "" || p.Load.Concurrency < 1) {
 			t.Fatalf("profile %+v", p)
 		}

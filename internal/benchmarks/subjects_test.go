@@ -267,7 +267,7 @@ weights "language" {
 	if err != nil {
 		return nil, err
 	}
-	found, err := bundle.Inspect(ctx, wanted)
+	found, err := bundle.Inspect(ctx, wanted, bundle.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func (a *app) weightsCommand() *cobra.Command {
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.goldenCommand())
+	cmd.AddCommand(a.packCommand(), a.auditCommand(), a.contractCommand(), a.goldenCommand())
 	return cmd
 }
 

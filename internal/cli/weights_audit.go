@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"slipway/manifest"
+	"slipway/verify"
+	"slipway/verify/page"
+)
+
+// auditGates are the gates that judge how weights are stored.
+var auditGates = []string{"safetensors", "index", "coverage", "ternary", "stored"}
+
+func (a *app) auditCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit --profile NAME BUNDLE",
+		Short: "Show how ternary weights are stored, layer by layer, and what counts",
+		Long: `Reads every byte of BUNDLE once and prints how often each code stands in each
+layer, the range of the scales, and the counts that the profile's rules compare,
+with what is left until they fail. --report draws them. Exit code 3 if one of the
+gates safetensors, index, coverage, ternary or stored fails; verify decides the
+others.`,
+		Args: exactly(1),
+	}
+	var t trust
+	t.flags(cmd)
+	a.httpFlag(cmd)
+	asJSON := jsonFlag(cmd)
+	into := reportFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := t.ofBundle(args[0]); err != nil {
+			return err
+		}
+		options, err := t.options()
+		if err != nil {
+			return err
+		}
+		tree, err := a.openTree(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		defer tree.Close()
+		folder, err := openReport(cmd, *into, args[0])
+		if err != nil {
+			return err
+		}
+		defer folder.abandon()
+		report, err := a.verify(cmd.Context(), tree, options)
+		if err != nil {
+			return err
+		}
+		if report.Counts == nil {
+			return manifest.WithHint(fmt.Errorf("audit %s: %s is not there, or cannot be read", args[0], manifest.QuantizationPath),
+				"`slipway weights pack` writes one; `slipway verify` says more of a broken one")
+		}
+		if err := folder.write(report); err != nil {
+			return err
+		}
+		return a.printAudit(newAudit(report), *asJSON)
+	}
+	return cmd
+}
+
+// audit is what audit prints.
+type audit struct {
+	Profile string                `json:"profile"`
+	Counts  *verify.Counts        `json:"counts"`
+	Layers  []layerAudit          `json:"layers"`
+	Tensors []verify.TensorReport `json:"tensors"`
+	Gates   []verify.GateResult   `json:"gates"`
+}
+
+// layerAudit sums the ternary tensors of a layer.
+type layerAudit struct {
+	Layer     int      `json:"layer"` // -1: outside layers
+	Tensors   int      `json:"tensors"`
+	Histogram [4]int64 `json:"histogram"` // how often codes 0, 1, 2, 3 stand
+	ScaleMin  string   `json:"scale_min,omitempty"`
+	ScaleMax  string   `json:"scale_max,omitempty"`
+}
+
+func newAudit(r *verify.Report) audit {
+	a := audit{Profile: r.Profile, Counts: r.Counts, Layers: []layerAudit{}, Tensors: r.Tensors, Gates: []verify.GateResult{}}
+	if a.Tensors == nil {
+		a.Tensors = []verify.TensorReport{}
+	}
+	for _, gate := range r.Gates {
+		if slices.Contains(auditGates, gate.ID) {
+			a.Gates = append(a.Gates, gate)
+		}
+	}
+	layers := map[int]*layerAudit{}
+	for _, t := range r.Tensors {
+		n := page.LayerOf(t.Name)
+		if layers[n] == nil {
+			layers[n] = &layerAudit{Layer: n}
+		}
+		layers[n].add(t)
+	}
+	for _, l := range layers {
+		a.Layers = append(a.Layers, *l)
+	}
+	slices.SortFunc(a.Layers, func(x, y layerAudit) int { return int(uint32(x.Layer)) - int(uint32(y.Layer)) }) // those outside last
+	return a
+}
+
+func (l *layerAudit) add(t verify.TensorReport) {
+	l.Tensors++
+	if t.Histogram != nil {
+		for code, times := range t.Histogram {
+			l.Histogram[code] += times
+		}
+	}
+	l.ScaleMin = extreme(l.ScaleMin, t.ScaleMin, func(a, b float64) bool { return a < b })
+	l.ScaleMax = extreme(l.ScaleMax, t.ScaleMax, func(a, b float64) bool { return a > b })
+}
+
+// extreme returns the number that comes before the other; "" is none.
+func extreme(a, b string, before func(a, b float64) bool) string {
+	x, errA := strconv.ParseFloat(a, 64)
+	y, errB := strconv.ParseFloat(b, 64)
+	switch {
+	case errB != nil:
+		return a
+	case errA != nil || before(y, x):
+		return b
+	}
+	return a
+}
+
+func (a *app) printAudit(audit audit, asJSON bool) error {
+	failed := slices.ContainsFunc(audit.Gates, func(g verify.GateResult) bool { return g.Status == verify.Fail })
+	if asJSON {
+		if err := a.printJSON(audit); err != nil {
+			return err
+		}
+	} else {
+		a.printLayers(audit.Layers)
+		a.printCounts(audit.Counts)
+		a.printAuditGates(audit.Gates)
+	}
+	if failed {
+		return errFindings
+	}
+	return nil
+}
+
+func (a *app) printLayers(layers []layerAudit) {
+	rows := [][]string{{"LAYER", "TENSORS", "-1", "0", "+1", "BAD", "SCALES FROM", "TO"}}
+	for _, l := range layers {
+		name := strconv.Itoa(l.Layer)
+		if l.Layer < 0 {
+			name = "outside"
+		}
+		total := l.Histogram[0] + l.Histogram[1] + l.Histogram[2] + l.Histogram[3]
+		row := []string{name, strconv.Itoa(l.Tensors)}
+		for _, times := range l.Histogram[:3] {
+			row = append(row, share(times, total))
+		}
+		rows = append(rows, append(row, strconv.FormatInt(l.Histogram[3], 10), orDash(l.ScaleMin), orDash(l.ScaleMax)))
+	}
+	table(a.Stdout, rows)
+	fmt.Fprintln(a.Stdout)
+}
+
+func share(part, whole int64) string {
+	if whole == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f%%", 100*float64(part)/float64(whole))
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func (a *app) printCounts(c *verify.Counts) {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	base := "the base's text weights"
+	if c.BaseSelfDeclared {
+		base = "the manifest's own sum: no contract was given"
+	}
+	table(a.Stdout, [][]string{
+		{"COUNT", "ELEMENTS", ""},
+		{"ternary", number(c.Ternary), fmt.Sprintf("%d packed and %d literal tensors of %d", c.Packed, c.Literal, c.Entries)},
+		{"scales", number(c.Scales), "by the rules called " + c.Counting},
+		{"floats", number(c.Floats), fmt.Sprintf("%d tensors", c.Float)},
+		{"unreferenced", number(c.Unreferenced), "in no entry of the manifest"},
+		{"base", number(c.Base), base},
+		{"fraction", c.Fraction, margin(c.FractionMargin)},
+		{"stored / base", c.StoredRatio, margin(c.StoredMargin)},
+	})
+	fmt.Fprintln(a.Stdout)
+}
+
+// margin says how far a rule is from failing; 0 is no rule.
+func margin(n int64) string {
+	if n == 0 {
+		return "no rule, or no margin"
+	}
+	return fmt.Sprintf("margin %d", n)
+}
+
+func (a *app) printAuditGates(gates []verify.GateResult) {
+	for _, gate := range gates {
+		fmt.Fprintf(a.Stdout, "%s: %s\n", gate.Status, gate.ID)
+		for _, f := range gate.Findings {
+			where := f.Path
+			if f.Tensor != "" {
+				where += ", tensor " + strconv.Quote(f.Tensor)
+			}
+			fmt.Fprintf(a.Stdout, "  %s: %s\n", manifest.Printable(where), manifest.Printable(f.Problem))
+		}
+	}
+}
