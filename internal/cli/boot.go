@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,188 +17,205 @@ import (
 	"slipway/bundle"
 	"slipway/manifest"
 	"slipway/manifest/content"
+	"slipway/manifest/safetensors"
+	"slipway/verify"
 	"slipway/verify/boot"
-	"slipway/verify/profiles"
+	"slipway/verify/boot/sandbox"
+	"slipway/verify/boot/shrink"
 )
 
-// measurement is what a running submission showed. Its numbers depend on the
-// machine, unlike a report's.
-type measurement struct {
-	Sandboxed bool     `json:"sandboxed"`
-	Started   bool     `json:"started"`
-	Fault     string   `json:"fault,omitempty"`           // why it did not start, or measuring stopped
-	Startup   float64  `json:"startup_seconds,omitempty"` // to the first 200 of /health
-	Questions int      `json:"questions,omitempty"`
-	Right     int      `json:"right,omitempty"`
-	Failed    int      `json:"failed,omitempty"` // requests without an answer or draft
-	CutOff    int      `json:"cut_off,omitempty"`
-	Tokens    int      `json:"tokens,omitempty"`
-	Seconds   float64  `json:"seconds,omitempty"` // of all requests together
-	Accuracy  *float64 `json:"accuracy,omitempty"`
-	Tau       *float64 `json:"tau,omitempty"`
-
-	quality profiles.Quality
+// bootFlags say how a submission is started, and what its answers are compared
+// with.
+type bootFlags struct {
+	bare, noExec, gpu bool
+	shrink            bool
+	memory            string
+	cpus              float64
+	golden            string
+	goldenShare       float64
 }
 
-// shortfall says why, or by how much, the submission misses what the profile
-// asks for. A nil measurement, of a submission without serve.sh, misses nothing.
-func (m *measurement) shortfall() error {
-	switch {
-	case m == nil:
-	case !m.Started:
-		return errors.New("startup: " + m.Fault)
-	case m.Fault != "":
-		return errors.New("quality: " + m.Fault)
-	case m.Accuracy != nil && *m.Accuracy < m.quality.Accuracy:
-		return fmt.Errorf("quality: accuracy %.4f is below the floor of %.4f", *m.Accuracy, m.quality.Accuracy)
-	case m.Tau != nil && *m.Tau < m.quality.Tau:
-		return fmt.Errorf("quality: tau %.4f is below the floor of %.4f", *m.Tau, m.quality.Tau)
+func (b *bootFlags) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&b.bare, "bare", false, "start it without a sandbox: gates that need one stay undecided")
+	flags.BoolVar(&b.noExec, "noexec", false, "mount the submission noexec, as some graders do")
+	flags.BoolVar(&b.gpu, "gpu", false, "let it use this machine's accelerator")
+	flags.BoolVar(&b.shrink, "shrink", false, "start a tiny twin of the model, for machines that the real one does not fit")
+	flags.StringVar(&b.memory, "memory", "", "memory that it may use, like 16GiB; default: the profile's image, else all")
+	flags.Float64Var(&b.cpus, "cpus", 0, "processors that it may use; default: the profile's image, else all")
+	flags.StringVar(&b.golden, "golden", "", "file of reference answers (weights golden) that it must give too")
+	flags.Float64Var(&b.goldenShare, "golden-share", 0.9, "least share of them")
+}
+
+// rehearsal makes a rehearsal of the flags; the submission is still to be named.
+func (b *bootFlags) rehearsal() (*boot.Rehearsal, error) {
+	r := &boot.Rehearsal{Bare: b.bare, NoExec: b.noExec, GPU: b.gpu, CPUs: b.cpus, GoldenShare: b.goldenShare}
+	if b.cpus < 0 || math.IsNaN(b.cpus) || math.IsInf(b.cpus, 0) {
+		return nil, usageError{fmt.Errorf("--cpus %v is no number of processors", b.cpus)}
 	}
-	return nil
+	if !(b.goldenShare > 0 && b.goldenShare <= 1) {
+		return nil, usageError{fmt.Errorf("--golden-share %v is not above 0 and at most 1", b.goldenShare)}
+	}
+	var err error
+	if r.Memory, err = parseMemory(b.memory); err != nil {
+		return nil, usageError{fmt.Errorf("--memory: %w", err)}
+	}
+	if b.golden == "" {
+		return r, nil
+	}
+	data, err := readSmall(b.golden)
+	if err != nil {
+		return nil, err
+	}
+	if r.Golden, err = boot.ReadReferences(data); err != nil {
+		return nil, fmt.Errorf("read %s: %w", b.golden, err)
+	}
+	if len(r.Golden) == 0 {
+		return nil, fmt.Errorf("read %s: it has no reference answer", b.golden)
+	}
+	return r, nil
 }
 
-// boot unpacks and starts the submission and measures it. A submission without
-// serve.sh cannot be started, and that is said.
-func (r *rehearsal) boot(ctx context.Context, tree *content.Tree) (*measurement, error) {
+// parseMemory reads a number of bytes, "8GiB" or "512MiB"; 0 for "".
+func parseMemory(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	units := map[string]int64{"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+	digits := strings.TrimRight(text, "BKMGTi ")
+	unit, known := units[strings.TrimSpace(text[len(digits):])]
+	number, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || !known || number < 1 || number > math.MaxInt64/unit {
+		return 0, manifest.WithHint(fmt.Errorf("%q is no size", manifest.Clip(text)), "write a whole number and KiB, MiB, GiB or TiB")
+	}
+	return number * unit, nil
+}
+
+// boot unpacks the submission, starts it, questions it, and decides the
+// report's dynamic gates. A submission without serve.sh cannot be started, and
+// that is said.
+func (r *rehearsal) boot(ctx context.Context, tree *content.Tree, report *verify.Report) error {
 	if _, ok := tree.Lookup("serve.sh"); !ok {
 		r.step("not started: there is no serve.sh")
-		return nil, nil
-	}
-	folder := filepath.Join(r.work, "submission")
-	if _, err := r.unpack(ctx, tree, folder); err != nil {
-		return nil, err
-	}
-	server, err := r.start(r.work, boot.Options{Folder: folder})
-	if err != nil {
-		return nil, err
-	}
-	defer server.Stop()
-	load := r.options.Profile.Load
-	measured := &measurement{}
-	took, err := server.WaitHealthy(ctx, seconds(load.StartSeconds))
-	if ctx.Err() != nil {
-		return nil, err
-	}
-	if err != nil {
-		measured.Fault = err.Error()
-		r.step("did not start: %v", err)
-		fmt.Fprintf(r.Stderr, "%s\n", printableLines(manifest.Hint(err)))
-		return measured, nil
-	}
-	r.step("started serve.sh (unsandboxed): healthy after %s of %s", rounded(took), seconds(load.StartSeconds))
-	measured.Started, measured.Startup = true, took.Seconds()
-	if quality := r.options.Profile.Quality; quality != nil {
-		measured.quality = *quality
-		if err := r.measureWithin(ctx, server, measured); err != nil {
-			return nil, err
-		}
-	}
-	return measured, nil
-}
-
-// measureWithin measures until the profile's limit passes or the server ends;
-// both are faults of the submission.
-func (r *rehearsal) measureWithin(ctx context.Context, server *boot.Server, m *measurement) error {
-	limit := seconds(r.options.Profile.Load.TotalSeconds)
-	measuring, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within the %s that the profile gives", limit))
-	defer stop()
-	measuring, end := context.WithCancelCause(measuring)
-	defer end(nil)
-	done := make(chan struct{})
-	defer close(done)
-	go func() {
-		select {
-		case <-server.Exited():
-			end(fmt.Errorf("the server ended while it was questioned: %w", server.Err()))
-		case <-done:
-		}
-	}()
-	err := r.measure(measuring, server, m)
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case measuring.Err() != nil:
-		m.Fault = context.Cause(measuring).Error()
-		r.step("stopped measuring: %s", m.Fault)
-		fmt.Fprintf(r.Stderr, "the end of its log:\n%s\n", printableLines(server.Log()))
 		return nil
 	}
-	return err
-}
-
-// printableLines is Printable that keeps line ends.
-func printableLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = manifest.Printable(line)
-	}
-	return strings.Join(lines, "\n")
-}
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-
-// rounded keeps three digits of a duration, for people.
-func rounded(d time.Duration) time.Duration {
-	unit := time.Nanosecond
-	for d/unit >= 1000 {
-		unit *= 10
-	}
-	return d.Round(unit)
-}
-
-func (r *rehearsal) measure(ctx context.Context, server *boot.Server, m *measurement) error {
-	l := r.options.Profile.Load
-	load := boot.Load{Concurrency: l.Concurrency, MaxTokens: l.MaxTokens, Temperature: l.Temperature, Request: seconds(l.RequestSeconds)}
-	if m.quality.Continuations != nil {
-		return r.measureDrafts(ctx, server, m, load)
-	}
-	questions, err := boot.ReadQuestions(m.quality.Questions)
-	if err != nil {
-		return fmt.Errorf("read the profile's questions: %w", err)
-	}
-	began := time.Now()
-	answers, err := boot.Ask(ctx, server.URL, questions, load)
-	if err != nil {
+	work := filepath.Join(r.work, "boot")
+	if err := os.Mkdir(work, 0o755); err != nil {
 		return err
 	}
-	took := time.Since(began)
-	m.Questions, m.Seconds = len(answers), took.Seconds()
-	for _, a := range answers {
-		m.Tokens += a.Tokens
-		switch {
-		case a.Failed != nil:
-			m.Failed++
-		case a.Right():
-			m.Right++
-		case a.Finish == "length":
-			m.CutOff++
+	b := r.booting
+	b.Folder, b.Work = filepath.Join(work, "submission"), work
+	if _, err := r.unpack(ctx, tree, b.Folder); err != nil {
+		return err
+	}
+	b.Profile, b.Step = r.options.Profile, r.step
+	files := tree.Files
+	if r.shrink {
+		twin, err := r.twin(ctx, b)
+		if err != nil {
+			return err
+		}
+		defer twin.Close()
+		files = twin.Files
+	}
+	for _, file := range files {
+		b.Files = append(b.Files, file.File)
+	}
+	b.Unused = weightsBesidesText(b.Folder, b.Files)
+	b.Hide, b.Path = r.privateFolders(), r.Path
+	if image := b.Profile.Image; image != nil {
+		if b.Memory == 0 {
+			b.Memory = image.MemoryBytes
+		}
+		if b.CPUs == 0 {
+			b.CPUs = image.CPUs
 		}
 	}
-	accuracy := float64(m.Right) / float64(max(1, len(answers)))
-	m.Accuracy = &accuracy
-	r.step("asked %d public questions, %d at a time: %d right (%.1f%%), %d failed, %d cut off; %d tokens in %s",
-		len(answers), load.Concurrency, m.Right, 100*accuracy, m.Failed, m.CutOff, m.Tokens, rounded(took))
-	if i := slices.IndexFunc(answers, func(a boot.Answer) bool { return a.Failed != nil }); i >= 0 {
-		fmt.Fprintf(r.Stderr, "   the first failure: %s: %v\n", answers[i].Question.ID, answers[i].Failed)
-	}
-	return nil
-}
-
-func (r *rehearsal) measureDrafts(ctx context.Context, server *boot.Server, m *measurement, load boot.Load) error {
-	continuations, err := boot.ReadContinuations(m.quality.Continuations)
-	if err != nil {
-		return fmt.Errorf("read the profile's continuations: %w", err)
-	}
-	began := time.Now()
-	acceptance, err := boot.MeasureDrafts(ctx, server.URL, continuations, load)
+	measured, results, err := b.Run(ctx)
 	if err != nil {
 		return err
 	}
-	tau := acceptance.Tau()
-	m.Tau, m.Failed, m.Tokens, m.Seconds = &tau, acceptance.Failed, acceptance.Tokens, time.Since(began).Seconds()
-	r.step("drafted along %d continuations, %d at a time: tau %.4f (%d tokens in %d steps), %.4f averaged over prompts, %d empty drafts; %s",
-		len(continuations), load.Concurrency, tau, acceptance.Tokens, acceptance.Steps, acceptance.PerPrompt, acceptance.Failed, rounded(time.Since(began)))
+	report.Decide(results, measured)
 	return nil
+}
+
+// twinBytes is the most that a twin's weights may have.
+const twinBytes = 256 << 20
+
+// twin replaces the submission by one with a tiny twin of its model.
+func (r *rehearsal) twin(ctx context.Context, b *boot.Rehearsal) (*content.Tree, error) {
+	target := filepath.Join(b.Work, "twin")
+	described, err := shrink.Twin(b.Folder, target, twinBytes)
+	if err != nil {
+		return nil, err
+	}
+	r.step("made a tiny twin of the model: %s", described)
+	b.Folder, b.Shrunk = target, described.String()
+	return content.OpenFolder(ctx, target)
+}
+
+// privateFolders are those of this machine that a grader's does not have: the
+// homes of its users, what is mounted, and what slipway keeps.
+func (a *app) privateFolders() []string {
+	folders := []string{"/root", "/home", "/Users", "/mnt", "/media"}
+	for _, variable := range a.Variables {
+		if home, ok := strings.CutPrefix(variable, "HOME="); ok && filepath.IsAbs(home) && filepath.Clean(home) != "/" {
+			folders = append(folders, filepath.Clean(home))
+		}
+	}
+	if a.CacheDir != "" {
+		folders = append(folders, a.CacheDir)
+	}
+	return folders
+}
+
+// weightsBesidesText are the weight files that hold nothing of a text model. A
+// file that cannot be read is another gate's business.
+func weightsBesidesText(folder string, files []manifest.File) map[string]bool {
+	unused := map[string]bool{}
+	for _, file := range files {
+		if !strings.HasSuffix(file.Path, ".safetensors") {
+			continue
+		}
+		header, err := headerOf(filepath.Join(folder, filepath.FromSlash(file.Path)), file.Size)
+		if err != nil {
+			continue
+		}
+		unused[file.Path] = !slices.ContainsFunc(header.Tensors, func(t safetensors.Tensor) bool {
+			role := manifest.RoleOf(t.Name)
+			return role != manifest.RoleVision && role != manifest.RoleMTP
+		})
+	}
+	return unused
+}
+
+func headerOf(name string, size int64) (*safetensors.Header, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return safetensors.ReadHeaderAt(file, size)
+}
+
+// workFolder makes a folder that is gone when done is called, and when this
+// program ends in any other way.
+func (a *app) workFolder(pattern string) (folder string, done func() error, err error) {
+	folder, err = os.MkdirTemp(a.TempDir, pattern)
+	if err != nil {
+		return "", nil, err
+	}
+	stop, err := sandbox.Janitor(folder)
+	if err != nil && !errors.Is(err, sandbox.ErrUnsupported) {
+		return "", nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	return folder, func() error {
+		err := os.RemoveAll(folder)
+		if stop != nil {
+			stop()
+		}
+		return err
+	}, nil
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -214,11 +233,11 @@ unsandboxed, until Ctrl-C. What the server prints goes to standard error.`,
 		if *port < 1 || *port > 65535 {
 			return usageError{fmt.Errorf("--port %d is not between 1 and 65535", *port)}
 		}
-		work, err := os.MkdirTemp(a.TempDir, "slipway-serve-*")
+		work, done, err := a.workFolder("slipway-serve-*")
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(work)
+		defer func() { _ = done() }()
 		folder, err := a.materialise(cmd.Context(), bundleFile(args), filepath.Join(work, "submission"))
 		if err != nil {
 			return err

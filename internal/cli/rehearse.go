@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"slipway/manifest/registry"
 	"slipway/manifest/registry/embedded"
 	"slipway/verify"
+	"slipway/verify/boot"
 	"slipway/verify/compare"
 )
 
@@ -27,8 +27,11 @@ func (a *app) rehearseCommand() *cobra.Command {
 		Short: "Build, push, pull, compare, verify and start: the whole way, before it counts",
 		Long: `Takes bundle.hcl (or another bundle), pushes it to a registry of its own that
 lives as long as the rehearsal, pulls it back, compares what came back with what
-was sent, verifies it, unpacks it, starts serve.sh (unsandboxed) and measures it
-with the profile's public examples. It needs room for three copies in the
+was sent, verifies it and unpacks it. A folder that slipway did not make is
+verified and copied as it lies. Then serve.sh is started in a sandbox, the
+grader's machine in miniature, asked what the profile's grader asks, ended, and
+started again; where this system gives no sandbox, it is started without one, and
+the report says what that leaves open. It needs room for three copies in the
 temporary folder and leaves nothing there; with --to, the tag stays in that
 registry. --require says what must have been decided here: static (gates that
 the profile lets stay undecided may), boot (also every gate that needs the
@@ -40,7 +43,10 @@ submission to run), or all.`,
 	a.httpFlag(cmd)
 	a.cacheFlag(cmd)
 	a.relockFlag(cmd)
+	var b bootFlags
+	b.flags(cmd)
 	asJSON := jsonFlag(cmd)
+	into := reportFlag(cmd)
 	to := cmd.Flags().String("to", "", "rehearse with this registry reference instead of the embedded registry")
 	require := cmd.Flags().String("require", "static", "what must be decided here: static, boot or all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -53,9 +59,18 @@ submission to run), or all.`,
 			}
 		}
 		r := &rehearsal{app: a, subject: bundleFile(args), to: *to, require: *require, asJSON: *asJSON}
+		var err error
+		if r.booting, err = b.rehearsal(); err != nil {
+			return err
+		}
+		r.shrink = b.shrink
 		if err := r.readTrust(&t); err != nil {
 			return err
 		}
+		if r.report, err = openReport(cmd, *into, r.taken()); err != nil {
+			return err
+		}
+		defer r.report.abandon()
 		return r.run(cmd.Context())
 	}
 	return cmd
@@ -69,8 +84,19 @@ type rehearsal struct {
 	require string // static, boot or all
 	asJSON  bool   // steps go to standard error
 	options verify.Options
+	booting *boot.Rehearsal
+	shrink  bool // start a tiny twin of the model
+	report  *reportFolder
 	work    string
 	steps   int
+}
+
+// taken is what a rehearsal takes: of a folder that holds a bundle.hcl, that.
+func (r *rehearsal) taken() string {
+	if path, _, kind := classify(r.subject); kind == content.OriginFolder && holdsBundle(path) {
+		return filepath.Join(path, "bundle.hcl")
+	}
+	return r.subject
 }
 
 // readTrust takes the profile from the bundle.hcl where no flag names one: its
@@ -110,22 +136,63 @@ func (r *rehearsal) step(format string, args ...any) {
 }
 
 func (r *rehearsal) run(ctx context.Context) (err error) {
-	if r.work, err = os.MkdirTemp(r.TempDir, "slipway-rehearse-*"); err != nil {
+	work, done, err := r.workFolder("slipway-rehearse-*")
+	if err != nil {
 		return err
 	}
+	r.work = work
 	defer func() {
-		if removeErr := os.RemoveAll(r.work); err == nil {
+		if removeErr := done(); err == nil {
 			err = removeErr
 		}
 	}()
-	from, err := r.openSource(ctx, r.subject, r.cache())
+	tree, digest, err := r.obtain(ctx)
 	if err != nil {
 		return err
+	}
+	defer tree.Close()
+	report, err := r.verify(ctx, tree, r.options)
+	if err != nil {
+		return err
+	}
+	if tree.Artifact != nil {
+		r.step("verified what came back")
+	} else {
+		digest = report.Set
+		r.step("verified it")
+	}
+	if err := r.boot(ctx, tree, report); err != nil {
+		return err
+	}
+	if err := r.report.write(report); err != nil {
+		return err
+	}
+	return r.conclude(report, digest)
+}
+
+// obtain returns the submission as whoever pulls it has it, and the artifact's
+// digest. A folder of files is no artifact: it is taken as it lies.
+func (r *rehearsal) obtain(ctx context.Context) (*content.Tree, string, error) {
+	path, _, kind := classify(r.subject)
+	if kind == content.OriginFolder && !holdsBundle(path) {
+		if r.to != "" {
+			return nil, "", usageError{manifest.WithHint(fmt.Errorf("--to %s: %s is a folder of files and holds no artifact to push", r.to, r.subject), "leave --to out, or write a bundle.hcl (slipway init)")}
+		}
+		tree, err := content.OpenFolder(ctx, path)
+		if err != nil {
+			return nil, "", err
+		}
+		r.step("took the files of %s as they lie: %d files, %s; a folder is not pushed", r.subject, len(tree.Files), size(treeBytes(tree)))
+		return tree, "", nil
+	}
+	from, err := r.openSource(ctx, r.subject, r.cache())
+	if err != nil {
+		return nil, "", err
 	}
 	defer from.close()
 	built, err := content.OpenArtifact(ctx, from, from.name, from.origin, r.subject)
 	if err != nil {
-		return err
+		return nil, "", err
 	}
 	defer built.Close()
 	digest := built.Artifact.Descriptor.Digest
@@ -133,26 +200,16 @@ func (r *rehearsal) run(ctx context.Context) (err error) {
 
 	pulledInto, err := r.roundTrip(ctx, from)
 	if err != nil {
-		return err
+		return nil, "", err
 	}
 	pulled, err := layout.OpenTree(ctx, pulledInto, "rehearsal", r.subject)
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	defer pulled.Close()
 	if err := r.compare(ctx, built, pulled); err != nil {
-		return err
+		return nil, "", errors.Join(err, pulled.Close())
 	}
-	report, err := r.verify(ctx, pulled, r.options)
-	if err != nil {
-		return err
-	}
-	r.step("verified what came back")
-	measured, err := r.boot(ctx, pulled)
-	if err != nil {
-		return err
-	}
-	return r.conclude(report, measured, digest)
+	return pulled, digest.String(), nil
 }
 
 // roundTrip pushes the bundle and pulls it back into a layout.
@@ -203,15 +260,14 @@ func (r *rehearsal) compare(ctx context.Context, sent, received *content.Tree) e
 
 // rehearsed is what rehearse --json prints.
 type rehearsed struct {
-	Digest    manifest.Digest `json:"digest"`
-	Undecided []string        `json:"undecided"`
-	Measured  *measurement    `json:"measured"` // null: the submission was not started
-	Report    *verify.Report  `json:"report"`
+	Digest    string         `json:"digest"` // of the artifact, or of a folder's set of files
+	Undecided []string       `json:"undecided"`
+	Report    *verify.Report `json:"report"`
 }
 
 // conclude prints the report, what is left to decide and, last, the digest.
-func (r *rehearsal) conclude(report *verify.Report, measured *measurement, digest manifest.Digest) error {
-	result := rehearsed{digest, []string{}, measured, report}
+func (r *rehearsal) conclude(report *verify.Report, digest string) error {
+	result := rehearsed{digest, []string{}, report}
 	for _, gate := range report.Gates {
 		if gate.Status == verify.Undecided {
 			result.Undecided = append(result.Undecided, gate.ID)
@@ -224,7 +280,7 @@ func (r *rehearsal) conclude(report *verify.Report, measured *measurement, diges
 	} else if err := r.printResult(result); err != nil {
 		return err
 	}
-	err := errors.Join(report.Err(), measured.shortfall())
+	err := report.Err()
 	if missing := r.missing(result.Undecided); len(missing) > 0 {
 		err = errors.Join(err, fmt.Errorf("--require %s, and these gates are undecided: %s", r.require, strings.Join(missing, " ")))
 	}

@@ -1,7 +1,9 @@
 // Package boot starts a submission the way its grader does, through serve.sh,
-// and asks it what the grader asks. It promises that whatever it started is
-// gone when it is done: the process group is ended, politely and then not. It
-// does not sandbox yet, and its callers say so.
+// asks it what the grader asks, and decides the gates that need it to run. It
+// promises that whatever it started is gone when it is done, that what it
+// reports was observed (a condition of the grader's machine that could not be
+// had here is named, and a gate that rests on one stays undecided), and that
+// each failure carries the numbers and the end of the server's log.
 package boot
 
 import (
@@ -14,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"time"
 
@@ -31,15 +32,14 @@ type Options struct {
 	Log     io.Writer     // gets what the server prints; may be nil
 }
 
-// Server is a running submission.
+// Server is a running submission, outside any sandbox and told its port: what
+// somebody wants who uses a bundle and does not rehearse it.
 type Server struct {
 	URL string // http://127.0.0.1:PORT
 
-	command *exec.Cmd
-	log     *tail
-	grace   time.Duration
-	exited  chan struct{}
-	err     error // of the process; valid once exited is closed
+	*group
+	log   *tail
+	grace time.Duration
 }
 
 // Start runs serve.sh and returns at once; WaitHealthy waits for it. Stop must
@@ -52,7 +52,7 @@ func Start(options Options) (*Server, error) {
 		}
 		*folder = absolute
 	}
-	script := filepath.Join(options.Folder, "serve.sh")
+	script := filepath.Join(options.Folder, serveScript)
 	if _, err := os.Lstat(script); err != nil {
 		return nil, manifest.WithHint(fmt.Errorf("start the submission: it has no serve.sh"), `a runtime block in bundle.hcl brings one: runtime "native" { device = "cpu" }`)
 	}
@@ -64,53 +64,29 @@ func Start(options Options) (*Server, error) {
 		}
 	}
 	s := &Server{
-		URL: "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), log: newTail(logBytes),
-		grace: options.Grace, exited: make(chan struct{}),
+		URL: "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), log: newTail(logBytes), grace: options.Grace,
 	}
 	if s.grace == 0 {
 		s.grace = 10 * time.Second
 	}
-	s.command = exec.Command("/bin/sh", script, "--port", strconv.Itoa(port))
-	s.command.Dir = options.TempDir
-	s.command.Env = []string{
+	command := exec.Command("/bin/sh", script, "--port", strconv.Itoa(port))
+	command.Dir = options.TempDir
+	command.Env = []string{
 		"PATH=" + options.Path, "HOME=" + options.TempDir, "TMPDIR=" + options.TempDir, "SUBMISSION_DIR=" + options.Folder, "LC_ALL=C.UTF-8",
 	}
 	output := io.Writer(s.log)
 	if options.Log != nil {
 		output = io.MultiWriter(s.log, options.Log)
 	}
-	s.command.Stdout, s.command.Stderr = output, output
-	s.command.WaitDelay = outputDelay
-	ownGroup(s.command)
-	started := make(chan error)
-	go s.run(started)
-	if err := <-started; err != nil {
+	var err error
+	if s.group, err = startGroup(command, output); err != nil {
 		return nil, fmt.Errorf("start the submission: %w", err)
 	}
 	return s, nil
 }
 
-// outputDelay is how long the output of a server that has ended may stay open:
-// a process that left the group can hold it for ever.
-const outputDelay = time.Second
-
-// run starts the process and waits for it on one thread: the system ends the
-// process when the thread that started it ends, so that a killed slipway leaves
-// no server behind.
-func (s *Server) run(started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := s.command.Start()
-	started <- err
-	if err != nil {
-		return
-	}
-	s.err = s.command.Wait()
-	if errors.Is(s.err, exec.ErrWaitDelay) {
-		s.err = nil // it ended well, and something else holds its output
-	}
-	close(s.exited)
-}
+// serveScript is the entry point of every submission.
+const serveScript = "serve.sh"
 
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -132,7 +108,7 @@ func (s *Server) WaitHealthy(ctx context.Context, limit time.Duration) (time.Dur
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not healthy within %s", limit))
 	defer cancel()
 	for {
-		if s.healthy(ctx) {
+		if status, _ := getHealth(ctx, direct, s.URL); status == http.StatusOK {
 			return time.Since(began), nil
 		}
 		select {
@@ -145,17 +121,17 @@ func (s *Server) WaitHealthy(ctx context.Context, limit time.Duration) (time.Dur
 	}
 }
 
-func (s *Server) healthy(ctx context.Context) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/health", nil)
+// getHealth returns the status of GET /health, or why there is none.
+func getHealth(ctx context.Context, client *http.Client, server string) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/health", nil)
 	if err != nil {
-		return false
+		return 0, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
-		return false
+		return 0, err
 	}
-	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
+	return response.StatusCode, response.Body.Close()
 }
 
 func (s *Server) withLog(err error) error {
@@ -166,35 +142,16 @@ func (s *Server) withLog(err error) error {
 	return manifest.WithHint(fmt.Errorf("start the submission: %w", err), "the end of its log:\n"+log)
 }
 
-// Err says how the process ended; nil for a clean exit. It waits for the end.
+// Err says how the process ended, a clean end too. It waits for the end.
 func (s *Server) Err() error {
-	<-s.exited
-	if s.err == nil {
-		return errors.New("exit status 0")
+	if err := s.group.Err(); err != nil {
+		return err
 	}
-	return s.err
+	return errors.New("exit status 0")
 }
-
-// Exited is closed when the process has ended by itself or was stopped.
-func (s *Server) Exited() <-chan struct{} { return s.exited }
 
 // Log returns the end of what the server printed.
 func (s *Server) Log() string { return s.log.String() }
 
 // Stop ends the server and everything it started, and waits for that.
-func (s *Server) Stop() {
-	endGroup(s.command, false)
-	select {
-	case <-s.exited:
-	case <-time.After(s.grace):
-	}
-	endGroup(s.command, true) // also what outlived its parent
-	<-s.exited
-	for deadline := time.Now().Add(reapTime); groupLives(s.command) && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// reapTime is how long the system may take to end killed processes; what is
-// listed longer is dead and waits for its parent to notice.
-const reapTime = time.Second
+func (s *Server) Stop() { s.end(s.grace) }

@@ -3,9 +3,7 @@
 package boot
 
 import (
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,68 +11,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"slipway/manifest"
 )
-
-// The test program is its own submission: serve.sh runs it again as a server.
-func TestMain(m *testing.M) {
-	if os.Getenv("BOOT_TEST_SERVER") != "" {
-		serve()
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// serve is unhealthy at first, answers questions with their last word, and
-// drafts the ids that follow the last one.
-func serve() {
-	port := flag.Int("port", 0, "")
-	flag.Parse()
-	fmt.Println("listening on", *port)
-	var polls atomic.Int32
-	http.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
-		if polls.Add(1) < 3 {
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-	})
-	http.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
-		var in struct{ Messages []struct{ Content string } }
-		if json.NewDecoder(r.Body).Decode(&in) != nil || len(in.Messages) != 1 {
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		words := strings.Fields(in.Messages[0].Content)
-		if words[0] == "fail" {
-			w.WriteHeader(http.StatusInternalServerError)
-			fmt.Fprint(w, "out of\x1b[31m luck")
-			return
-		}
-		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q},"finish_reason":"stop"}],"usage":{"completion_tokens":2}}`, words[len(words)-1]+"\n")
-	})
-	http.HandleFunc("POST /draft", func(w http.ResponseWriter, r *http.Request) {
-		var in struct {
-			Tokens []int32
-			N      int
-		}
-		if json.NewDecoder(r.Body).Decode(&in) != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		draft := make([]int32, in.N)
-		for i := range draft {
-			draft[i] = in.Tokens[len(in.Tokens)-1] + int32(i) + 1
-		}
-		data, _ := json.Marshal(map[string]any{"draft": draft})
-		_, _ = w.Write(data)
-	})
-	fmt.Println(http.ListenAndServe("127.0.0.1:"+strconv.Itoa(*port), nil))
-	os.Exit(1)
-}
 
 func submission(t *testing.T, script string) Options {
 	t.Helper()
@@ -83,7 +25,7 @@ func submission(t *testing.T, script string) Options {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	script = strings.ReplaceAll(script, "SERVER", "BOOT_TEST_SERVER=1 exec '"+self+"' \"$@\"")
+	script = strings.ReplaceAll(script, "SERVER", "BOOT_TEST_SERVER=plain exec '"+self+"' \"$@\"")
 	if err := os.WriteFile(filepath.Join(folder, "serve.sh"), []byte("#!/bin/sh\n"+script+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +57,7 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers, err := Ask(t.Context(), s.URL, questions, Load{Concurrency: 2, MaxTokens: 4, Request: patience})
+	answers, err := Ask(t.Context(), Endpoint{URL: s.URL}, questions, Load{Concurrency: 2, MaxTokens: 4, Request: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +87,7 @@ func TestMeasureDrafts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := MeasureDrafts(t.Context(), s.URL, continuations, Load{Concurrency: 2, MaxTokens: 16, Request: patience})
+	a, err := MeasureDrafts(t.Context(), Endpoint{URL: s.URL}, continuations, Load{Concurrency: 2, MaxTokens: 16, Request: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +95,7 @@ func TestMeasureDrafts(t *testing.T) {
 		t.Errorf("%+v, tau %v", a, a.Tau())
 	}
 	s.Stop()
-	a, err = MeasureDrafts(t.Context(), s.URL, continuations, Load{Concurrency: 1, MaxTokens: 16, Request: patience})
+	a, err = MeasureDrafts(t.Context(), Endpoint{URL: s.URL}, continuations, Load{Concurrency: 1, MaxTokens: 16, Request: patience})
 	if err != nil || a.Failed != 7 || a.Tau() != 1 { // every step adds the target's own token
 		t.Errorf("of a dead server: %+v %v", a, err)
 	}

@@ -4,10 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"time"
 
@@ -17,11 +14,13 @@ import (
 )
 
 // Question is one public question: asked as one user message, right if the
-// answer is the given one, white space around it aside.
+// answer is the given one, white space around it aside. Choices are the options
+// of a question that has some.
 type Question struct {
-	ID       string `json:"id"`
-	Question string `json:"question"`
-	Answer   string `json:"answer"`
+	ID       string   `json:"id"`
+	Question string   `json:"question"`
+	Answer   string   `json:"answer"`
+	Choices  []string `json:"choices,omitempty"`
 }
 
 // ReadQuestions reads questions, one JSON object a line.
@@ -46,6 +45,22 @@ func readLines[T any](data []byte) ([]T, error) {
 	return all, lines.Err()
 }
 
+// withoutRepeats drops the questions whose text was there before, whatever
+// their letters' case and white space: a server may remember the answer.
+func withoutRepeats(questions []Question) (kept []Question, repeats int) {
+	seen := map[string]bool{}
+	for _, q := range questions {
+		text := strings.Join(strings.Fields(strings.ToLower(q.Question)), " ")
+		if seen[text] {
+			repeats++
+			continue
+		}
+		seen[text] = true
+		kept = append(kept, q)
+	}
+	return kept, repeats
+}
+
 // Answer is what a server made of a question. Failed holds why there is no
 // answer.
 type Answer struct {
@@ -54,7 +69,10 @@ type Answer struct {
 	Finish   string // "stop", "length"
 	Tokens   int    // generated
 	Took     time.Duration
+	Tries    int
 	Failed   error
+
+	exchange // the last try
 }
 
 // Right reports whether the answer is the expected one.
@@ -62,26 +80,29 @@ func (a Answer) Right() bool {
 	return a.Failed == nil && strings.TrimSpace(a.Content) == strings.TrimSpace(a.Question.Answer)
 }
 
+// empty reports an answer without content.
+func (a Answer) empty() bool { return a.Failed == nil && strings.TrimSpace(a.Content) == "" }
+
 // Load says how questions are sent.
 type Load struct {
 	Concurrency int
 	MaxTokens   int
 	Temperature float64
-	Request     time.Duration // limit of one request
+	Request     time.Duration // limit of one try; 0: none
+	Attempts    int           // tries of a request; 0: one
 }
 
 // Ask sends every question to the chat endpoint, load.Concurrency at a time,
 // and returns the answers in the order of the questions. Only the end of ctx is
 // an error; a failed request is a failed answer.
-func Ask(ctx context.Context, server string, questions []Question, load Load) ([]Answer, error) {
+func Ask(ctx context.Context, server Endpoint, questions []Question, load Load) ([]Answer, error) {
 	answers := make([]Answer, len(questions))
-	client := &http.Client{Timeout: load.Request}
 	var group errgroup.Group
 	group.SetLimit(max(1, load.Concurrency))
 	for i, question := range questions {
 		group.Go(func() error {
 			began := time.Now()
-			answers[i] = askOne(ctx, client, server, question, load)
+			answers[i] = askOne(ctx, server, question, load)
 			answers[i].Took = time.Since(began)
 			return ctx.Err()
 		})
@@ -89,59 +110,54 @@ func Ask(ctx context.Context, server string, questions []Question, load Load) ([
 	return answers, group.Wait()
 }
 
-func askOne(ctx context.Context, client *http.Client, server string, question Question, load Load) Answer {
+const chatPath = "/v1/chat/completions"
+
+// askOne asks a question until it is answered or has been tried often enough.
+func askOne(ctx context.Context, server Endpoint, question Question, load Load) Answer {
 	answer := Answer{Question: question}
-	var reply struct {
-		Choices []struct {
-			Message struct {
-				Content string `json:"content"`
-			} `json:"message"`
-			FinishReason string `json:"finish_reason"`
-		} `json:"choices"`
-		Usage struct {
-			CompletionTokens int `json:"completion_tokens"`
-		} `json:"usage"`
-	}
-	answer.Failed = post(ctx, client, server+"/v1/chat/completions", map[string]any{
-		"model":       "submission",
-		"messages":    []map[string]string{{"role": "user", "content": question.Question}},
-		"max_tokens":  load.MaxTokens,
-		"temperature": load.Temperature,
-	}, &reply)
-	if answer.Failed == nil && len(reply.Choices) == 0 {
-		answer.Failed = fmt.Errorf("the reply has no choice")
+	for answer.Tries < max(1, load.Attempts) && ctx.Err() == nil {
+		var reply chatReply
+		answer.Tries++
+		answer.exchange = server.post(ctx, chatPath, map[string]any{
+			"model":       "submission",
+			"messages":    []map[string]string{{"role": "user", "content": question.Question}},
+			"max_tokens":  load.MaxTokens,
+			"temperature": load.Temperature,
+		}, &reply, load.Request)
+		if answer.Failed = answer.exchange.failed; answer.Failed == nil {
+			answer.Failed = reply.fault()
+		}
+		if answer.Failed == nil {
+			answer.Content, answer.Finish = *reply.Choices[0].Message.Content, reply.Choices[0].FinishReason
+			answer.Tokens = reply.Usage.CompletionTokens
+			return answer
+		}
 	}
 	if answer.Failed == nil {
-		answer.Content, answer.Finish = reply.Choices[0].Message.Content, reply.Choices[0].FinishReason
-		answer.Tokens = reply.Usage.CompletionTokens
+		answer.Failed = context.Cause(ctx)
 	}
 	return answer
 }
 
-// maxReply bounds a reply, in bytes.
-const maxReply = 32 << 20
+// chatReply is what a chat endpoint answers.
+type chatReply struct {
+	Choices []struct {
+		Message struct {
+			Content *string `json:"content"`
+		} `json:"message"`
+		FinishReason string `json:"finish_reason"`
+	} `json:"choices"`
+	Usage struct {
+		CompletionTokens int `json:"completion_tokens"`
+	} `json:"usage"`
+}
 
-func post(ctx context.Context, client *http.Client, url string, body, reply any) error {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
+func (r chatReply) fault() error {
+	switch {
+	case len(r.Choices) == 0:
+		return fmt.Errorf("%w: it has no choice", errMalformed)
+	case r.Choices[0].Message.Content == nil:
+		return fmt.Errorf("%w: choices[0].message.content is absent or null", errMalformed)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(data))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	data, err = io.ReadAll(io.LimitReader(response.Body, maxReply))
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", response.Status, manifest.Printable(string(data[:min(len(data), 300)])))
-	}
-	return json.Unmarshal(data, reply)
+	return nil
 }

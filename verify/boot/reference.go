@@ -3,7 +3,6 @@ package boot
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -29,17 +28,19 @@ type Candidate struct {
 	Logprob float32 `json:"logprob"`
 }
 
+// ReadReferences reads references, one JSON object a line.
+func ReadReferences(data []byte) ([]Reference, error) { return readLines[Reference](data) }
+
 // References asks every question greedily and returns the answers with their
 // token ids and the top log-probabilities of every step. It needs a server that
 // knows return_token_ids, as the vendored runtime does.
 func References(ctx context.Context, server string, questions []Question, load Load, top int) ([]Reference, error) {
 	references := make([]Reference, len(questions))
-	client := &http.Client{Timeout: load.Request}
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, load.Concurrency))
 	for i, question := range questions {
 		group.Go(func() (err error) {
-			references[i], err = referenceOne(inner, client, server, question, load, top)
+			references[i], err = referenceOne(inner, Endpoint{URL: server}, question, load, top)
 			if err != nil {
 				return fmt.Errorf("question %q: %w", question.ID, err)
 			}
@@ -56,7 +57,7 @@ type loggedToken struct {
 	Top     []loggedToken `json:"top_logprobs"`
 }
 
-func referenceOne(ctx context.Context, client *http.Client, server string, question Question, load Load, top int) (Reference, error) {
+func referenceOne(ctx context.Context, server Endpoint, question Question, load Load, top int) (Reference, error) {
 	var reply struct {
 		Prompt  []int32 `json:"prompt_token_ids"`
 		Choices []struct {
@@ -70,12 +71,12 @@ func referenceOne(ctx context.Context, client *http.Client, server string, quest
 			} `json:"logprobs"`
 		} `json:"choices"`
 	}
-	err := post(ctx, client, server+"/v1/chat/completions", map[string]any{
+	failed := server.post(ctx, chatPath, map[string]any{
 		"messages":   []map[string]string{{"role": "user", "content": question.Question}},
 		"max_tokens": load.MaxTokens, "temperature": 0, "logprobs": true, "top_logprobs": top, "return_token_ids": true,
-	}, &reply)
-	if err != nil {
-		return Reference{}, err
+	}, &reply, load.Request).failed
+	if failed != nil {
+		return Reference{}, failed
 	}
 	if len(reply.Choices) != 1 || len(reply.Prompt) == 0 || len(reply.Choices[0].Tokens) == 0 {
 		return Reference{}, fmt.Errorf("the server does not say its token ids")

@@ -10,6 +10,7 @@ type tail struct {
 	mu    sync.Mutex
 	limit int
 	data  []byte
+	total int // bytes written
 }
 
 func newTail(limit int) *tail { return &tail{limit: limit} }
@@ -17,6 +18,7 @@ func newTail(limit int) *tail { return &tail{limit: limit} }
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.total += len(p)
 	t.data = append(t.data, p...)
 	if excess := len(t.data) - t.limit; excess > 0 {
 		t.data = append(t.data[:0], t.data[excess:]...)
@@ -24,8 +26,18 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tail) String() string {
+func (t *tail) String() string { return t.since(0) }
+
+// written returns how many bytes were written.
+func (t *tail) written() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return string(t.data)
+	return t.total
+}
+
+// since returns what is kept of the bytes after the first n.
+func (t *tail) since(n int) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.data[max(0, len(t.data)-max(0, t.total-n)):])
 }

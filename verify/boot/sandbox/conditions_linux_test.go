@@ -2,9 +2,12 @@ package sandbox_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -89,6 +92,65 @@ func TestConditions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a filter of system calls by number and plain argument would miss.
+func TestCallsByTheBackDoor(t *testing.T) {
+	program := testProgram(t)
+	s := open(t, sandbox.Options{Submission: filepath.Dir(program), User: 12345})
+	needs(t, s, sandbox.NoPrivilege)
+	var output strings.Builder
+	p, err := s.Start(sandbox.Command{Argv: []string{"/submission/program"}, Env: []string{partVariable + "=calls"}, Output: &output})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ended(t, p); got != "" || output.String() != "function not implemented operation not permitted <nil>\n" {
+		t.Errorf("%s %s", got, output.String())
+	}
+}
+
+// A program of i386 would make its calls past the filter and the trace.
+func TestProgramOfAnotherProcessor(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("this processor runs no other's programs")
+	}
+	folder := submission(t, map[string]string{"program": string(exitOf386(7))})
+	if err := os.Chmod(filepath.Join(folder, "program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.Command(filepath.Join(folder, "program")).Run(); err == nil || err.Error() != "exit status 7" {
+		t.Skip("this system runs no program of i386: ", err)
+	}
+	s := open(t, sandbox.Options{Submission: folder})
+	needs(t, s, sandbox.NoPrivilege)
+	p, err := s.Start(sandbox.Command{Argv: []string{"/submission/program"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ended(t, p); got != "signal: segmentation fault" {
+		t.Errorf("ended with %q: its calls are made", got)
+	}
+}
+
+// exitOf386 is a program of i386 that exits with a status, and dies of a signal
+// where that call is not made.
+func exitOf386(status byte) []byte {
+	const base, headers = 0x08048000, 52 + 32
+	code := []byte{0xb8, 1, 0, 0, 0, 0xbb, status, 0, 0, 0, 0xcd, 0x80, 0xf4} // mov eax, 1; mov ebx, status; int 0x80; hlt
+	size := uint32(headers + len(code))
+	program := append([]byte("\x7fELF\x01\x01\x01"), make([]byte, 9)...)
+	program = binary.LittleEndian.AppendUint16(program, 2) // an executable
+	program = binary.LittleEndian.AppendUint16(program, 3) // of i386
+	for _, word := range []uint32{1, base + headers, 52, 0, 0} {
+		program = binary.LittleEndian.AppendUint32(program, word)
+	}
+	for _, half := range []uint16{52, 32, 1, 0, 0, 0} {
+		program = binary.LittleEndian.AppendUint16(program, half)
+	}
+	for _, word := range []uint32{1, 0, base, base, size, size, 5, 0x1000} { // loaded, readable and executable
+		program = binary.LittleEndian.AppendUint32(program, word)
+	}
+	return append(program, code...)
 }
 
 func TestWritesAreLost(t *testing.T) {

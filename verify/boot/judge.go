@@ -1,0 +1,297 @@
+package boot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"slipway/verify"
+	"slipway/verify/boot/sandbox"
+)
+
+// verdict collects what a gate found. Unless something else was said, it passes.
+type verdict struct {
+	status   verify.Status
+	findings []verify.Finding
+	notes    []string
+}
+
+func (v *verdict) fail(f verify.Finding) {
+	f.Level = verify.Error
+	v.findings = append(v.findings, f)
+}
+
+func (v *verdict) warn(f verify.Finding) {
+	f.Level = verify.Warning
+	v.findings = append(v.findings, f)
+}
+
+func (v *verdict) note(format string, args ...any) {
+	v.notes = append(v.notes, fmt.Sprintf(format, args...))
+}
+
+// open leaves the gate undecided; the reason comes before other notes.
+func (v *verdict) open(format string, args ...any) verdict {
+	v.status = verify.Undecided
+	v.notes = append([]string{"could not be decided: " + fmt.Sprintf(format, args...)}, v.notes...)
+	return *v
+}
+
+func undecided(format string, args ...any) verdict {
+	var v verdict
+	return v.open(format, args...)
+}
+
+// decide decides the dynamic gates.
+func (o *observed) decide() []verify.GateResult {
+	gates := []struct {
+		id    string
+		judge func() verdict
+	}{
+		{"install", o.judgeInstall}, {"startup", o.judgeStartup}, {"first-request", o.judgeFirst}, {"batch", o.judgeBatch},
+		{"deadline", o.judgeDeadline}, {"still-healthy", o.judgeStillHealthy}, {"opened-files", o.judgeOpened}, {"quality", o.judgeQuality},
+	}
+	var results []verify.GateResult
+	for _, gate := range gates {
+		v := gate.judge()
+		result := verify.GateResult{ID: gate.id, Status: v.status, Findings: v.findings, Notes: v.notes}
+		if slices.ContainsFunc(v.findings, func(f verify.Finding) bool { return f.Level == verify.Error }) {
+			result.Status = verify.Fail
+			if v.status == verify.Undecided {
+				result.Notes = result.Notes[1:] // what is missing could not have saved it
+			}
+		} else if result.Status == "" {
+			result.Status = verify.Pass
+		}
+		results = append(results, result)
+	}
+	return results
+}
+
+// blocked says why what needs a healthy server that answers was not observed.
+func (o *observed) blocked() string {
+	switch {
+	case !o.first.healthy():
+		return "the server did not become healthy: see gate startup"
+	case !o.replied:
+		return "the first requests failed: see gate first-request"
+	}
+	return ""
+}
+
+// needsGPU is a start that failed for want of an accelerator that it did not
+// get.
+func (o *observed) needsGPU() (cause, bool) {
+	c, _, ok := findCause(o.first.log)
+	return c, ok && c.noGPU && o.card == ""
+}
+
+func (o *observed) judgeInstall() verdict {
+	var v verdict
+	switch {
+	case o.trace == nil:
+		return undecided("what serve.sh starts could not be seen")
+	case !slices.ContainsFunc(o.trace.Programs, func(p sandbox.Program) bool { return isInstaller(strings.Join(p.Argv, " ")) }):
+		v.status, v.notes = verify.NotApplicable, []string{"serve.sh starts no installer"}
+	case o.first.healthy():
+		v.note("the installers had ended after %s", rounded(o.installed()))
+	default:
+		c, line, ok := findCause(o.first.log)
+		if ok && strings.Contains(c.means, "pip") {
+			v.fail(verify.Finding{Path: serveScript, Problem: c.means, Got: line, Hint: c.remedy})
+			return v
+		}
+		return undecided("the server did not become healthy: see gate startup")
+	}
+	return v
+}
+
+// installed is the time from the start to the end of the last installer: when one
+// was last seen to run, else when something else was started after it, else all
+// of the start.
+func (o *observed) installed() time.Duration {
+	if o.first.installed > 0 {
+		return o.first.installed
+	}
+	ended := seconds(o.first.Healthy)
+	for _, p := range slices.Backward(o.trace.Programs) {
+		if isInstaller(strings.Join(p.Argv, " ")) {
+			break
+		}
+		ended = p.At
+	}
+	return ended
+}
+
+// judgeStartup decides whether the server became healthy in time.
+func (o *observed) judgeStartup() verdict {
+	var v verdict
+	limit := seconds(o.rehearsal.Profile.Load.StartSeconds)
+	if c, ok := o.needsGPU(); ok && !o.first.healthy() {
+		return undecided("%s; %s", c.means, c.remedy)
+	}
+	switch {
+	case !o.first.healthy():
+		v.fail(failedStart(o.first, fmt.Sprintf("GET /health answers 200 within %s", limit)))
+	case o.first.loopback:
+		v.fail(verify.Finding{Path: serveScript, Problem: "the server listens on 127.0.0.1 only, and the grader asks from another address",
+			Want: "an answer at the machine's own address", Got: o.first.probe + " there, HTTP 200 at 127.0.0.1", Hint: "bind it to 0.0.0.0"})
+	default:
+		took := seconds(o.first.Healthy)
+		v.note("healthy after %s of %s", rounded(took), limit)
+		if took > limit*6/10 {
+			v.warn(verify.Finding{Path: serveScript, Problem: fmt.Sprintf("the start takes %.0f%% of the time there is", 100*took.Seconds()/limit.Seconds()),
+				Want: "60% at most", Got: rounded(took).String(), Hint: "the grader's disk may be slower: load less, compile nothing at start"})
+		}
+	}
+	o.judgeAgain(&v, startedAgain)
+	o.judgeAgain(&v, startedElsewhere)
+	o.noteConditions(&v)
+	return v
+}
+
+// judgeAgain judges a later start. The same folder must do at once: what the
+// first start left behind is in the way otherwise. Another folder should.
+func (o *observed) judgeAgain(v *verdict, what string) {
+	i := slices.IndexFunc(o.again, func(again startOutcome) bool { return again.What == what })
+	if i < 0 || o.again[i].healthy() && o.again[i].reply == "" {
+		return
+	}
+	f := verify.Finding{Path: serveScript, Problem: "started " + what + ": the request fails: " + o.again[i].reply}
+	if !o.again[i].healthy() {
+		f = failedStart(o.again[i], "what the first start did")
+		f.Problem = "started " + what + ": " + f.Problem
+	}
+	if what == startedElsewhere {
+		f.Hint = strings.TrimPrefix(f.Hint+"; find the submission by $SUBMISSION_DIR or serve.sh's own folder, and quote it", "; ")
+		v.warn(f)
+		return
+	}
+	f.Hint = strings.TrimPrefix(f.Hint+"; a start must not need that there was none before", "; ")
+	v.fail(f)
+}
+
+// failedStart describes a start that ended in no healthy server, with its cause
+// where that is known.
+func failedStart(o startOutcome, want string) verify.Finding {
+	f := verify.Finding{Path: serveScript, Problem: o.problem, Want: want, Got: lastLines(o.log)}
+	if c, line, ok := findCause(o.log + "\n" + o.problem); ok {
+		f.Problem, f.Hint = c.means+"; "+o.problem, c.remedy
+		if !strings.Contains(f.Got, clip(line)) {
+			f.Got += " | " + line
+		}
+	}
+	return f
+}
+
+// noteConditions says which of the grader's conditions the start was not under.
+func (o *observed) noteConditions(v *verdict) {
+	byReason := map[string][]string{}
+	var reasons []string
+	for _, c := range o.Conditions {
+		if c.Held {
+			continue
+		}
+		if byReason[c.Detail] == nil {
+			reasons = append(reasons, c.Detail)
+		}
+		byReason[c.Detail] = append(byReason[c.Detail], c.Name)
+	}
+	for _, reason := range reasons {
+		v.note("started without %s: %s", strings.Join(byReason[reason], ", "), reason)
+	}
+}
+
+func (o *observed) judgeFirst() verdict {
+	var v verdict
+	if !o.first.healthy() {
+		return undecided("%s", o.blocked())
+	}
+	for i, r := range o.First {
+		if r.Problem == "" {
+			continue
+		}
+		v.fail(o.withEnd(verify.Finding{Path: serveScript, Problem: fmt.Sprintf("request %d after the start fails (%s)", i+1, r.Request),
+			Want: "HTTP 200 and the endpoint's JSON", Got: r.Problem,
+			Hint: "send one request of each kind before /health answers 200, on a machine with no compiler and no network"}))
+	}
+	if len(o.First) > 0 && len(v.findings) == 0 {
+		v.note("the first of %d requests took %s", len(o.First), rounded(seconds(o.First[0].Took)))
+	}
+	return v
+}
+
+// withEnd adds how the server ended, if it did, and what it printed last.
+func (o *observed) withEnd(f verify.Finding) verify.Finding {
+	if o.ended != "" {
+		f.Problem += "; the server ended: " + o.ended
+	}
+	f.Got += "; " + lastLines(o.Log)
+	if c, line, ok := findCause(o.loadLog); ok {
+		f.Problem += "; " + c.means
+		f.Hint = c.remedy
+		if !strings.Contains(f.Got, clip(line)) {
+			f.Got += " | " + line
+		}
+	}
+	f.Got = strings.TrimPrefix(f.Got, "; ")
+	return f
+}
+
+func (o *observed) judgeBatch() verdict {
+	var v verdict
+	if reason := o.blocked(); reason != "" {
+		return undecided("%s", reason)
+	}
+	b := o.Batch
+	if b.Failed > 0 || o.ended != "" || o.late != "" {
+		f := verify.Finding{Path: serveScript, Problem: fmt.Sprintf("%d of %d requests failed at %d at a time", b.Failed, b.Requests, b.Concurrency),
+			Want: "an answer to each", Got: o.failure, Hint: "reserve at start what all requests at once need"}
+		if o.late != "" {
+			f.Problem += "; " + o.late
+		}
+		v.fail(o.withEnd(f))
+	}
+	if b.Empty > 0 {
+		v.fail(verify.Finding{Path: serveScript, Problem: fmt.Sprintf("%d of %d replies are empty", b.Empty, b.Requests), Want: "content in each",
+			Hint: "an answer that is all thought has no content: end the thought in time, or turn it off"})
+	}
+	if tries := o.repeatedTries(); tries > 0 {
+		v.warn(verify.Finding{Path: serveScript, Problem: fmt.Sprintf("%d requests had to be sent more than once", tries), Hint: "a failure now and then is one too many under load"})
+	}
+	if b.Repeats > 0 {
+		v.note("%d public questions repeat others and were left out", b.Repeats)
+	}
+	if o.rehearsal.Profile.Quality == nil {
+		v.note("the profile has no public examples: the requests were made up")
+	}
+	return v
+}
+
+func (o *observed) repeatedTries() (n int) {
+	for _, a := range o.answers {
+		if a.Failed == nil && a.Tries > 1 {
+			n++
+		}
+	}
+	return n
+}
+
+func (o *observed) judgeStillHealthy() verdict {
+	var v verdict
+	switch {
+	case !o.first.healthy():
+		return undecided("%s", o.blocked())
+	case o.health != "":
+		v.fail(o.withEnd(verify.Finding{Path: serveScript, Problem: o.health, Want: "HTTP 200",
+			Hint: "a request that cannot be answered must end as an error of that request"}))
+	}
+	if o.stop != nil && len(o.stop.left) > 0 {
+		v.fail(verify.Finding{Path: serveScript, Problem: fmt.Sprintf("%.3g s after SIGTERM something still runs", o.stop.took.Seconds()),
+			Want: "no process and no port", Got: strings.Join(o.stop.left, "; "), Hint: "start the server with exec as the last command of serve.sh, so that the signal reaches it"})
+	} else if o.stop != nil && o.ended == "" {
+		v.note("gone %s after SIGTERM", rounded(o.stop.took))
+	}
+	return v
+}

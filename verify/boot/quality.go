@@ -1,0 +1,134 @@
+package boot
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"slipway/verify"
+	"slipway/verify/profiles"
+)
+
+// wilson returns the 95% confidence interval of a share of which right of n
+// were observed (E. B. Wilson, "Probable inference, the law of succession, and
+// statistical inference", 1927).
+func wilson(right, n int) (low, high float64) {
+	if n == 0 {
+		return 0, 1
+	}
+	const z = 1.959964
+	share, count := float64(right)/float64(n), float64(n)
+	middle := share + z*z/(2*count)
+	spread := z * math.Sqrt(share*(1-share)/count+z*z/(4*count*count))
+	scale := 1 + z*z/count
+	return max(0, (middle-spread)/scale), min(1, (middle+spread)/scale)
+}
+
+// answerQuality counts how good answers are.
+func answerQuality(answers []Answer, wanted profiles.Quality) *verify.Quality {
+	q := &verify.Quality{Questions: len(answers), Floor: wanted.Accuracy, Chance: wanted.Chance}
+	var guessed float64
+	for _, a := range answers {
+		if n := a.Question.options(); n > 0 {
+			guessed += 1 / float64(n)
+		}
+		if a.Failed != nil {
+			q.Failed++
+			continue
+		}
+		if a.Right() {
+			q.Right++
+		}
+		if parses(a.Content, a.Question.Answer) {
+			q.Parsed++
+		}
+		if a.Finish == "length" {
+			q.Truncated++
+		}
+	}
+	if q.Questions > 0 {
+		q.Accuracy = float64(q.Right) / float64(q.Questions)
+		if q.Chance == 0 {
+			q.Chance = guessed / float64(q.Questions)
+		}
+	}
+	q.Low, q.High = wilson(q.Right, q.Questions)
+	return q
+}
+
+func draftQuality(a Acceptance, wanted profiles.Quality) *verify.Quality {
+	return &verify.Quality{Floor: wanted.Tau, Tau: a.Tau(), PerPrompt: a.PerPrompt, Steps: a.Steps, Tokens: a.Tokens, Failed: a.Failed}
+}
+
+// agreement compares pairs of texts.
+func agreement(names []string, pairs [][2]string) *verify.Agreement {
+	if len(pairs) == 0 {
+		return nil
+	}
+	a := &verify.Agreement{Compared: len(pairs)}
+	for i, pair := range pairs {
+		if pair[0] == pair[1] {
+			a.Same++
+		} else if a.First == "" {
+			a.First = fmt.Sprintf("%s: %s, and %s", names[i], quoted(pair[0]), quoted(pair[1]))
+		}
+	}
+	a.Share = float64(a.Same) / float64(a.Compared)
+	return a
+}
+
+// quoted is a short text in quotation marks.
+func quoted(text string) string {
+	if short := []rune(text); len(short) > 60 {
+		text = string(short[:60]) + "..."
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// aloneAgreement compares what the batch was answered with what the same
+// requests were answered alone, and counts the right ones (for drafts: accepted
+// ids) of both.
+func (o *observed) aloneAgreement() (a *verify.Agreement, batch, alone int) {
+	var names []string
+	var pairs [][2]string
+	for _, pair := range o.alone {
+		names = append(names, "question "+pair.batch.Question.ID)
+		pairs = append(pairs, [2]string{strings.TrimSpace(pair.batch.Content), strings.TrimSpace(pair.alone.Content)})
+		if pair.batch.Right() {
+			batch++
+		}
+		if pair.alone.Right() {
+			alone++
+		}
+	}
+	for i, pair := range o.aloneDrafts {
+		names = append(names, fmt.Sprintf("draft %d", i+1))
+		pairs = append(pairs, [2]string{fmt.Sprint(pair[0].draft), fmt.Sprint(pair[1].draft)})
+		batch += pair[0].accepted
+		alone += pair[1].accepted
+	}
+	return agreement(names, pairs), batch, alone
+}
+
+// goldenAgreement compares answers with references of the same questions. A
+// reference that was cut off is compared as far as it goes.
+func goldenAgreement(answers []Answer, golden []Reference) *verify.Agreement {
+	byID := map[string]Reference{}
+	for _, r := range golden {
+		byID[r.ID] = r
+	}
+	var names []string
+	var pairs [][2]string
+	for _, a := range answers {
+		r, ok := byID[a.Question.ID]
+		if !ok {
+			continue
+		}
+		got, want := strings.TrimSpace(a.Content), strings.TrimSpace(r.Answer)
+		if r.Finish == "length" && strings.HasPrefix(got, want) {
+			got = want
+		}
+		names, pairs = append(names, "question "+r.ID), append(pairs, [2]string{got, want})
+	}
+	return agreement(names, pairs)
+}

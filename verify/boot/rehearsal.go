@@ -1,0 +1,200 @@
+package boot
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"slipway/manifest"
+	"slipway/verify"
+	"slipway/verify/boot/sandbox"
+	"slipway/verify/profiles"
+)
+
+// Rehearsal is one dress rehearsal: a submission and what it is held against.
+type Rehearsal struct {
+	Folder  string          // the submission, a copy of one's own: a start without a sandbox moves it and lets the server write there
+	Files   []manifest.File // what the submission consists of
+	Unused  map[string]bool // weight files that text inference does not need: those of vision and MTP tensors alone
+	Profile profiles.Profile
+	Work    string // an empty folder for what a start without a sandbox writes; the owner removes it
+
+	Bare   bool     // no sandbox
+	NoExec bool     // the submission lies on a mount without exec
+	Hide   []string // folders of this machine that the submission must not find
+	Path   string   // PATH of this machine, from which the submission's is made
+	Memory int64    // bytes; 0: no limit
+	CPUs   float64  // 0: no limit
+	GPU    bool     // the accelerator is there in the sandbox too
+
+	Golden      []Reference // answers of the pinned base; nil: none
+	GoldenShare float64     // least share of them that the submission gives too; 0: nine in ten
+	Shrunk      string      // says what was put in the place of the model; "": nothing
+
+	Step func(format string, args ...any) // told what was done; may be nil
+	Log  io.Writer                        // gets what the server prints; may be nil
+
+	patience time.Duration // of SIGTERM; 0: defaultPatience
+}
+
+// observed is what the gates are decided by, beside what is reported as
+// measured.
+type observed struct {
+	*verify.Measured
+	rehearsal               *Rehearsal
+	first                   startOutcome
+	again                   []startOutcome // later starts
+	replied                 bool           // all first requests were answered
+	answers                 []Answer
+	alone                   []aloneAnswer
+	drafts                  *Acceptance
+	aloneDrafts             [][2]draftStep // in the batch, alone
+	failure                 string         // the first failed request of the batch
+	silent                  bool           // a request had no HTTP reply
+	ended                   string         // how the server ended while it was questioned
+	late                    string         // the load was broken off, and why
+	health                  string         // what is wrong with /health after the load; "": nothing
+	stop                    *stopOutcome
+	loadLog                 string // what it printed since it was healthy
+	trace                   *sandbox.Trace
+	at, homeFolder, address string // of the place
+	accelerator                    // that the server could use
+}
+
+// Run starts the submission, questions it, ends it and starts it again, and
+// decides the dynamic gates. An error means that nothing was decided: ctx
+// ended, or this machine could not do its part.
+func (r *Rehearsal) Run(ctx context.Context) (*verify.Measured, []verify.GateResult, error) {
+	if r.GoldenShare == 0 {
+		r.GoldenShare = 0.9
+	}
+	if r.patience == 0 {
+		r.patience = defaultPatience
+	}
+	if r.Profile.Load.Port == 0 {
+		r.Profile.Load.Port = 8000
+	}
+	examples, err := r.readExamples()
+	if err != nil {
+		return nil, nil, err
+	}
+	machine := describeMachine("/")
+	o := &observed{rehearsal: r, Measured: &verify.Measured{Machine: machine.text, Shrunk: r.Shrunk}, accelerator: machine.accelerator}
+	if err := r.firstStart(ctx, o, examples); err != nil {
+		return nil, nil, err
+	}
+	if o.stop != nil && o.replied {
+		if err := r.elsewhere(ctx, o, examples); err != nil {
+			return nil, nil, err
+		}
+	}
+	return o.Measured, o.decide(), nil
+}
+
+// firstStart is the start that everything is asked of, and the one right after
+// it.
+func (r *Rehearsal) firstStart(ctx context.Context, o *observed, examples examples) error {
+	place, err := r.open(ctx, r.lies())
+	if err != nil {
+		return err
+	}
+	s := &session{Rehearsal: r, place: place, log: newTail(logBytes)}
+	defer s.close()
+	o.Conditions, o.at, o.homeFolder, o.address = place.conditions(), place.submission(), place.home(), place.outside()
+	if _, bare := place.(*barePlace); !bare && !r.GPU {
+		o.accelerator = accelerator{}
+	}
+	o.first, err = s.begin(ctx, "first")
+	if err != nil {
+		return err
+	}
+	if !o.first.healthy() {
+		s.step("did not start: %s; %s", o.first.problem, lastLines(o.first.log))
+	} else {
+		started := s.log.written()
+		if err := s.question(ctx, o, examples); err != nil {
+			return err
+		}
+		o.loadLog = sanitised(s.log.since(started))
+		if o.stop, err = s.end(ctx); err != nil {
+			return err
+		}
+		if o.first.Left = o.stop.left; len(o.stop.left) == 0 {
+			o.first.Stopped = o.stop.took.Seconds()
+		}
+	}
+	o.Log, o.trace = sanitised(s.log.String()), place.trace()
+	o.first.note(o.trace)
+	o.Starts = append(o.Starts, o.first.Start)
+	if o.stop == nil || !o.replied {
+		return nil
+	}
+	return s.again(ctx, o, startedAgain, examples)
+}
+
+// elsewhere starts the submission from a folder with another name, with a space
+// in it.
+func (r *Rehearsal) elsewhere(ctx context.Context, o *observed, examples examples) error {
+	place, err := r.open(ctx, "/srv/other name")
+	if err != nil {
+		return err
+	}
+	s := &session{Rehearsal: r, place: place, log: newTail(logBytes)}
+	defer s.close()
+	return s.again(ctx, o, startedElsewhere, examples)
+}
+
+// What the later starts are called.
+const (
+	startedAgain     = "again, at once"
+	startedElsewhere = "again, from another folder"
+)
+
+func (r *Rehearsal) step(format string, args ...any) {
+	if r.Step != nil {
+		r.Step(format, args...)
+	}
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// rounded keeps three digits of a duration, for people.
+func rounded(d time.Duration) time.Duration {
+	unit := time.Nanosecond
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit)
+}
+
+// examples are the profile's public questions or continuations, or made-up ones
+// where it has none.
+type examples struct {
+	questions     []Question
+	repeats       int
+	continuations []Continuation
+	madeUp        bool // nobody knows what is right
+}
+
+func (r *Rehearsal) readExamples() (e examples, err error) {
+	quality := r.Profile.Quality
+	switch {
+	case quality == nil:
+		return madeUp(r.Profile.Load), nil
+	case quality.Continuations != nil:
+		if e.continuations, err = ReadContinuations(quality.Continuations); err != nil {
+			return e, fmt.Errorf("read the profile's continuations: %w", err)
+		}
+		e.continuations = windows(e.continuations, r.Profile.Load.Concurrency)
+	default:
+		if e.questions, err = ReadQuestions(quality.Questions); err != nil {
+			return e, fmt.Errorf("read the profile's questions: %w", err)
+		}
+		e.questions, e.repeats = withoutRepeats(e.questions)
+	}
+	if len(e.questions)+len(e.continuations) == 0 {
+		return e, fmt.Errorf("read the profile's examples: there are none")
+	}
+	return e, nil
+}

@@ -1,0 +1,426 @@
+//go:build unix
+
+package boot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"slipway/manifest"
+	"slipway/verify"
+	"slipway/verify/boot/sandbox"
+	"slipway/verify/profiles"
+)
+
+// testQuestions are n of which a server that repeats the last word is right,
+// with four options each.
+func testQuestions(n int) []byte {
+	var lines strings.Builder
+	for i := range n {
+		letter := "BCD"[i%3]
+		fmt.Fprintf(&lines, `{"id":"%d","question":"%sWhich is number %d?\nA. w\nB. x\nC. y\nD. z\nSay %c","answer":"%c"}`+"\n", i, strings.Repeat("So ", i), i, letter, letter)
+	}
+	return []byte(lines.String())
+}
+
+// testContinuations are counted up in runs of five: the server's drafts are right
+// for four ids, and the target adds the fifth.
+func testContinuations(n int) []byte {
+	var lines strings.Builder
+	for i := range n {
+		prompt := strings.Repeat("9,", i) + "0"
+		fmt.Fprintf(&lines, `{"id":"%d","prompt":[%s],"continuation":[1,2,3,4,50,51,52,53,54,90]}`+"\n", i, prompt)
+	}
+	return []byte(lines.String())
+}
+
+func chatProfile() profiles.Profile {
+	return profiles.Profile{
+		Load: profiles.Load{Endpoint: chatPath, Concurrency: 8, MaxTokens: 64, StartSeconds: 20, RequestSeconds: 20, TotalSeconds: 60,
+			Port: 8000, Attempts: 1, GradedRequests: 100},
+		Quality: &profiles.Quality{Questions: testQuestions(40), Accuracy: 0.5},
+	}
+}
+
+func draftProfile() profiles.Profile {
+	p := chatProfile()
+	p.Load.Endpoint, p.Load.MaxTokens, p.Load.GradedRequests, p.Load.GradedTokens = draftPath, 4, 0, 1000
+	p.Quality = &profiles.Quality{Continuations: testContinuations(12), Tau: 3}
+	return p
+}
+
+// testSubmission is a folder with a server of one fault.
+type testSubmission struct {
+	fault   string
+	script  string // serve.sh; "": starts the server
+	mode    os.FileMode
+	profile func(*profiles.Profile)
+	drafts  bool
+	change  func(*Rehearsal)
+}
+
+func (s testSubmission) rehearsal(t *testing.T, bare bool) *Rehearsal {
+	t.Helper()
+	folder := t.TempDir()
+	work := t.TempDir()
+	r := &Rehearsal{Folder: folder, Work: work, Profile: chatProfile(), Bare: bare, Path: "/usr/local/bin:/usr/bin:/bin"}
+	if s.drafts {
+		r.Profile = draftProfile()
+	}
+	if bare {
+		r.Profile.Load.Port = testPort(t)
+	}
+	script := s.script
+	if script == "" {
+		script = "SERVER"
+	}
+	script = strings.ReplaceAll(script, "SERVER", `BOOT_TEST_SERVER="plain`+s.fault+`" exec "$SUBMISSION_DIR/server" --port `+fmt.Sprint(r.Profile.Load.Port))
+	mode := s.mode
+	if mode == 0 {
+		mode = 0o755
+	}
+	files := map[string]string{"weights/model.safetensors": "weights", serveScript: "#!/bin/sh\n" + script + "\n"}
+	if s.fault == "one shard" {
+		files["weights/other.safetensors"] = "weights"
+	}
+	for name, text := range files {
+		target := filepath.Join(folder, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), os.WriteFile(target, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Chmod(folder, 0o755), os.Chmod(filepath.Join(folder, serveScript), mode)); err != nil {
+		t.Fatal(err)
+	}
+	copyProgram(t, filepath.Join(folder, "server"))
+	for _, name := range append(slices.Sorted(maps.Keys(files)), "server") {
+		r.Files = append(r.Files, manifest.File{Path: name})
+	}
+	if s.profile != nil {
+		s.profile(&r.Profile)
+	}
+	if s.change != nil {
+		s.change(r)
+	}
+	return r
+}
+
+func testPort(t *testing.T) int {
+	t.Helper()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// inBoth runs a test in a sandbox, where this system lets us have one, and
+// without.
+func inBoth(t *testing.T, test func(t *testing.T, bare bool)) {
+	t.Run("bare", func(t *testing.T) { test(t, true) })
+	t.Run("sandbox", func(t *testing.T) {
+		opened, err := sandbox.Open(t.Context(), sandbox.Options{Submission: t.TempDir()})
+		if errors.Is(err, sandbox.ErrUnsupported) {
+			if os.Getenv("REQUIRE_SANDBOX") == "1" {
+				t.Fatal(err)
+			}
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := opened.Close(); err != nil {
+			t.Fatal(err)
+		}
+		test(t, false)
+	})
+}
+
+func run(t *testing.T, r *Rehearsal) (*verify.Measured, map[string]verify.GateResult) {
+	t.Helper()
+	measured, results, err := r.Run(t.Context())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, manifest.Hint(err))
+	}
+	gates := map[string]verify.GateResult{}
+	for _, result := range results {
+		if _, known := verify.Lookup(result.ID); !known || !verify.Dynamic(result.ID) {
+			t.Errorf("there is no dynamic gate %q", result.ID)
+		}
+		if result.Status == verify.Undecided && len(result.Notes) == 0 {
+			t.Errorf("%s is undecided and does not say why", result.ID)
+		}
+		gates[result.ID] = result
+	}
+	if len(gates) != 8 {
+		t.Errorf("%d gates", len(gates))
+	}
+	return measured, gates
+}
+
+func failing(gates map[string]verify.GateResult) (ids []string) {
+	for id, g := range gates {
+		if g.Status == verify.Fail {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func findings(g verify.GateResult) string {
+	var text strings.Builder
+	for _, f := range g.Findings {
+		fmt.Fprintf(&text, "%s: %s %s (want %s, got %s): %s\n", f.Level, f.Path, f.Problem, f.Want, f.Got, f.Hint)
+	}
+	return text.String() + strings.Join(g.Notes, "\n")
+}
+
+// The clean twin of every fault.
+func TestCleanSubmission(t *testing.T) {
+	for _, drafts := range []bool{false, true} {
+		t.Run(fmt.Sprintf("drafts=%v", drafts), func(t *testing.T) {
+			inBoth(t, func(t *testing.T, bare bool) {
+				measured, gates := run(t, testSubmission{drafts: drafts}.rehearsal(t, bare))
+				for id, g := range gates {
+					want := verify.Pass
+					switch {
+					case bare && (id == "install" || id == "opened-files"):
+						want = verify.Undecided
+					case id == "install":
+						want = verify.NotApplicable
+					}
+					if g.Status != want {
+						t.Errorf("%s: %s\n%s", id, g.Status, findings(g))
+					}
+					if len(g.Findings) > 0 {
+						t.Errorf("%s: findings\n%s", id, findings(g))
+					}
+				}
+				if len(measured.Starts) != 3 || measured.Starts[0].Healthy == 0 || measured.Starts[0].Stopped == 0 || len(measured.First) != firstRequests {
+					t.Errorf("measured %+v", measured)
+				}
+				if measured.Projection == nil || measured.Projection.Limit != 60 || measured.Quality == nil || measured.Batch.Failed != 0 || measured.Batch.Concurrency != 8 {
+					t.Errorf("measured %+v", measured)
+				}
+				if (measured.Trace == nil) != bare || len(measured.Conditions) == 0 || !strings.Contains(measured.Log, "listening on") {
+					t.Errorf("measured %+v", measured)
+				}
+				if q := measured.Quality; drafts && (q.Tau != 5 || q.Steps != 24) || !drafts && (q.Right != 40 || q.Parsed != 40 || q.Chance != 0.25) {
+					t.Errorf("quality %+v", q)
+				}
+			})
+		})
+	}
+}
+
+// Each fault fails its gate, and no other that could be decided passes for it.
+func TestFaults(t *testing.T) {
+	short := func(p *profiles.Profile) { p.Load.StartSeconds = 0.5 }
+	for name, test := range map[string]struct {
+		testSubmission
+		gates   []string
+		say     []string // in the first gate's findings and notes
+		sandbox bool     // can be seen there alone
+	}{
+		"unknown argument": {testSubmission{script: "echo 'usage: dequant.py [-h]'; echo 'dequant.py: error: unrecognized arguments: --skip-mv' >&2; exit 2"},
+			[]string{"startup"}, []string{"does not know an argument that serve.sh gives it: --skip-mv", "exit status 2", "of different versions", "usage: dequant.py"}, false},
+		"noexec": {testSubmission{script: "echo 'OSError: /dev/shm/pylibs/torch/lib/libtorch_global_deps.so: failed to map segment from shared object'; exit 1"},
+			[]string{"startup"}, []string{"mount without exec", "never /dev/shm"}, false},
+		"accelerate": {testSubmission{script: "echo 'ValueError: Using a `device_map`, `tp_plan` requires `accelerate`. You can install it'; exit 1"},
+			[]string{"startup"}, []string{"accelerate is missing", "vendor the wheel"}, false},
+		"module":   {testSubmission{script: `echo "ModuleNotFoundError: No module named 'uvicorn'"; exit 1`}, []string{"startup"}, []string{"the module uvicorn is missing"}, false},
+		"program":  {testSubmission{script: "exec absent-program --port 8000"}, []string{"startup"}, []string{"the program absent-program is missing", "exit status 127"}, false},
+		"silent":   {testSubmission{script: "exit 0"}, []string{"startup"}, []string{"ended before it was healthy: exit status 0", "it printed nothing"}, false},
+		"never":    {testSubmission{fault: "never", profile: short}, []string{"startup"}, []string{"did not answer 200 within 500ms", "HTTP 503"}, false},
+		"no port":  {testSubmission{script: "echo loading; exec sleep 1000", profile: short}, []string{"startup"}, []string{"connection refused", "loading"}, false},
+		"moved":    {testSubmission{fault: "moved", profile: short}, []string{"startup"}, []string{"HTTP 307"}, false},
+		"hangs":    {testSubmission{fault: "hangs", profile: short}, []string{"startup"}, []string{"last probe: not answered when the time was over"}, false},
+		"loopback": {testSubmission{fault: "loopback"}, []string{"startup"}, []string{"listens on 127.0.0.1 only", "bind it to 0.0.0.0"}, true},
+		"state":    {testSubmission{fault: "state"}, []string{"startup"}, []string{"started again, at once", "another server runs"}, true},
+		"500":      {testSubmission{fault: "500"}, []string{"first-request"}, []string{"500 Internal Server Error"}, false},
+		"500, three times": {testSubmission{fault: "500", profile: func(p *profiles.Profile) { p.Load.Attempts = 3 }},
+			[]string{"first-request"}, []string{"3 tries failed", "500 Internal Server Error"}, false},
+		"dies":         {testSubmission{fault: "dies"}, []string{"first-request", "still-healthy"}, []string{"the server ended: exit status 3", "EngineCore"}, false},
+		"null":         {testSubmission{fault: "null"}, []string{"first-request"}, []string{"content is absent or null"}, false},
+		"no JSON":      {testSubmission{fault: "no JSON"}, []string{"first-request"}, []string{"malformed reply"}, false},
+		"endless":      {testSubmission{fault: "endless"}, []string{"first-request"}, []string{"longer than 4194304 bytes"}, false},
+		"elsewhere":    {testSubmission{fault: "asks elsewhere"}, []string{"first-request"}, []string{"307 Temporary Redirect"}, false},
+		"silent mind":  {testSubmission{fault: "thinks silently"}, []string{"first-request"}, []string{"content is empty and finish_reason is length"}, false},
+		"short draft":  {testSubmission{fault: "short", drafts: true}, []string{"first-request"}, []string{"the draft has 3 ids, not 4"}, false},
+		"500 later":    {testSubmission{fault: "500 later"}, []string{"batch", "quality"}, []string{"40 of 40 requests failed at 8 at a time", "500 Internal Server Error"}, false},
+		"drafts later": {testSubmission{fault: "500 later", drafts: true}, []string{"batch", "quality"}, []string{"requests failed at 8 at a time"}, false},
+		"dies later":   {testSubmission{fault: "dies later"}, []string{"batch", "quality", "still-healthy"}, []string{"the server ended: exit status 3", "EngineCore"}, false},
+		"slow": {testSubmission{profile: func(p *profiles.Profile) { p.Load.GradedRequests = 1 << 28 }},
+			[]string{"deadline"}, []string{"takes longer than it may", "268435456/40 requests"}, false},
+		"ignores SIGTERM": {testSubmission{fault: "ignores", change: func(r *Rehearsal) { r.patience = 100 * time.Millisecond }},
+			[]string{"still-healthy"}, []string{"s after SIGTERM something still runs", "exec as the last command"}, false},
+		"a child stays": {testSubmission{fault: "child", change: func(r *Rehearsal) { r.patience = 100 * time.Millisecond }},
+			[]string{"still-healthy"}, []string{"after SIGTERM something still runs", "process"}, false},
+		"not forwarded": {testSubmission{script: "(SERVER)\ntrue", change: func(r *Rehearsal) { r.patience = 100 * time.Millisecond }},
+			[]string{"still-healthy"}, []string{"after SIGTERM something still runs", "port"}, false},
+		"sick":       {testSubmission{fault: "sick"}, []string{"still-healthy"}, []string{"GET /health after the load: HTTP 503"}, false},
+		"no weights": {testSubmission{fault: "no weights"}, []string{"opened-files"}, []string{"none of the submission's 1 weight files"}, true},
+		"one shard":  {testSubmission{fault: "one shard"}, []string{"opened-files"}, []string{"weights/model.safetensors the server has not opened"}, true},
+		"network":    {testSubmission{fault: "network"}, []string{"opened-files"}, []string{"connects to 198.51.100.7:443"}, true},
+		"names":      {testSubmission{fault: "names"}, []string{"opened-files"}, []string{"looks for another machine by name"}, true},
+		"guesses":    {testSubmission{fault: "guesses"}, []string{"quality"}, []string{"worse than the floor, and by more than luck", "0 right of 40, accuracy 0.0000, 95% interval 0.0000 to 0.0876", "at chance"}, false},
+		"guesses, no floor": {testSubmission{fault: "guesses", profile: func(p *profiles.Profile) { p.Quality.Accuracy = 0 }},
+			[]string{"quality"}, []string{"cannot be told from guessing"}, false},
+		"random":        {testSubmission{fault: "random"}, []string{"quality"}, []string{"0% parse", "forgotten tied head"}, false},
+		"thinks":        {testSubmission{fault: "thinks"}, []string{"quality"}, []string{"100% are cut off", "thought that eats the budget"}, false},
+		"pads":          {testSubmission{fault: "pads"}, []string{"quality"}, []string{"answered well alone", "padding on the left"}, false},
+		"random drafts": {testSubmission{fault: "random", drafts: true}, []string{"quality"}, []string{"tau 1.0000", "near-random"}, false},
+		"pads drafts":   {testSubmission{fault: "pads", drafts: true}, []string{"quality"}, []string{"answered well alone", "padding on the left"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBoth(t, func(t *testing.T, bare bool) {
+				if bare && test.sandbox {
+					t.Skip("needs a sandbox")
+				}
+				_, gates := run(t, test.rehearsal(t, bare))
+				if got := failing(gates); !slices.Equal(got, test.gates) {
+					t.Errorf("failed: %v, want %v", got, test.gates)
+				}
+				text := findings(gates[test.gates[0]])
+				for _, say := range test.say {
+					if !strings.Contains(text, say) {
+						t.Errorf("does not say %q:\n%s", say, text)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Warnings that fail nothing.
+func TestWarnings(t *testing.T) {
+	for name, test := range map[string]struct {
+		testSubmission
+		gate, say string
+		sandbox   bool
+	}{
+		"retried": {testSubmission{fault: "second try", profile: func(p *profiles.Profile) { p.Load.Attempts = 2 }}, "batch", "had to be sent more than once", false},
+		"hard-coded folder": {testSubmission{script: `[ "$SUBMISSION_DIR" = /submission ] || { echo "/submission/x: No such file or directory"; exit 1; }` + "\nSERVER"},
+			"startup", "started again, from another folder", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBoth(t, func(t *testing.T, bare bool) {
+				if bare && test.sandbox {
+					t.Skip("needs a sandbox")
+				}
+				_, gates := run(t, test.rehearsal(t, bare))
+				if got := failing(gates); len(got) > 0 {
+					t.Errorf("failed: %v", got)
+				}
+				if text := findings(gates[test.gate]); !strings.Contains(text, "warning: "+serveScript) || !strings.Contains(text, test.say) {
+					t.Errorf("does not say %q:\n%s", test.say, text)
+				}
+			})
+		})
+	}
+}
+
+// What nobody can know stays undecided.
+func TestUndecided(t *testing.T) {
+	for name, test := range map[string]struct {
+		testSubmission
+		gate, say string
+	}{
+		"no graded load": {testSubmission{profile: func(p *profiles.Profile) { p.Load.GradedRequests = 0 }}, "deadline", "does not say how large the graded load is"},
+		"slower machine": {testSubmission{profile: func(p *profiles.Profile) {
+			p.Load.GradedRequests, p.Device = 1<<28, &profiles.Device{Name: "H100", BytesPerSecond: 3.35e12}
+		}}, "deadline", "without the accelerator that the profile has"},
+		"no examples": {testSubmission{profile: func(p *profiles.Profile) { p.Quality = nil }}, "quality", "no public examples"},
+		"no GPU": {testSubmission{script: "echo 'RuntimeError: Found no NVIDIA driver on your system.'; exit 1"},
+			"startup", "the server needs a GPU"},
+		"shrunk": {testSubmission{change: func(r *Rehearsal) { r.Shrunk = "a tiny twin was started" }}, "quality", "a tiny twin was started"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBoth(t, func(t *testing.T, bare bool) {
+				_, gates := run(t, test.rehearsal(t, bare))
+				if got := failing(gates); len(got) > 0 {
+					t.Errorf("failed: %v\n%s", got, findings(gates[got[0]]))
+				}
+				if g := gates[test.gate]; g.Status != verify.Undecided || !strings.Contains(g.Notes[0], test.say) {
+					t.Errorf("%s: %s\n%s", test.gate, g.Status, findings(g))
+				}
+			})
+		})
+	}
+}
+
+func TestGolden(t *testing.T) {
+	golden := []Reference{{ID: "0", Answer: "B"}, {ID: "1", Answer: "C\n"}, {ID: "absent", Answer: "x"}}
+	r := testSubmission{}.rehearsal(t, true)
+	r.Golden = golden
+	measured, gates := run(t, r)
+	if g := measured.Quality.Golden; g == nil || g.Compared != 2 || g.Same != 2 || gates["quality"].Status != verify.Pass {
+		t.Errorf("golden %+v, gate %+v", g, gates["quality"])
+	}
+	r = testSubmission{}.rehearsal(t, true)
+	golden[0].Answer = "D"
+	r.Golden = golden
+	_, gates = run(t, r)
+	if text := findings(gates["quality"]); gates["quality"].Status != verify.Fail || !strings.Contains(text, `question 0: "B", and "D"`) {
+		t.Errorf("one of two is another: %s", text)
+	}
+}
+
+// A port that somebody has is this machine's fault, not the submission's.
+func TestBarePortTaken(t *testing.T) {
+	r := testSubmission{}.rehearsal(t, true)
+	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", r.Profile.Load.Port))
+	if err != nil {
+		t.Skip(err)
+	}
+	defer listener.Close()
+	if _, _, err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "is taken on this machine") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// writerFunc is a function that is written to.
+type writerFunc func(p []byte) (int, error)
+
+func (w writerFunc) Write(p []byte) (int, error) { return w(p) }
+
+// However far a rehearsal is when it is interrupted, it ends, says so, and the
+// server is gone.
+func TestInterrupted(t *testing.T) {
+	for _, when := range []string{"listening on", "answering"} {
+		t.Run(when, func(t *testing.T) {
+			inBoth(t, func(t *testing.T, bare bool) {
+				r := testSubmission{fault: "tells"}.rehearsal(t, bare)
+				interrupted := errors.New("interrupted")
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				r.Log = writerFunc(func(p []byte) (int, error) {
+					if strings.Contains(string(p), when) {
+						cancel(interrupted)
+					}
+					return len(p), nil
+				})
+				if measured, results, err := r.Run(ctx); !errors.Is(err, interrupted) || measured != nil || results != nil {
+					t.Errorf("%v, %v, error %v", measured, results, err)
+				}
+				if bare {
+					listener, err := net.Listen("tcp4", fmt.Sprintf("0.0.0.0:%d", r.Profile.Load.Port))
+					if err != nil {
+						t.Fatalf("the server lives: %v", err)
+					}
+					_ = listener.Close()
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,339 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"slipway/manifest"
+	"slipway/verify"
+	"slipway/verify/boot/sandbox"
+)
+
+// session is one place with the submission in it, started once or twice.
+type session struct {
+	*Rehearsal
+	place   place
+	log     *tail // of the current start
+	process process
+	began   time.Time
+	port    int
+	server  Endpoint
+}
+
+// startOutcome is how a start went.
+type startOutcome struct {
+	verify.Start
+	problem   string        // why it is not healthy; "" when it is
+	probe     string        // what the last GET /health came to
+	loopback  bool          // it answers at 127.0.0.1 and not at its own address
+	installed time.Duration // to when the last installer was seen to run; 0: none ran
+	log       string        // the end of what it printed
+	reply     string        // what is wrong with the one reply that a later start was asked for
+}
+
+func (o startOutcome) healthy() bool { return o.problem == "" }
+
+// note adds what a trace saw to the phases.
+func (o *startOutcome) note(trace *sandbox.Trace) {
+	if trace == nil {
+		return
+	}
+	seen := map[string]bool{}
+	for _, p := range trace.Programs {
+		if name := path.Base(p.Path); !seen[name] && len(seen) < 12 {
+			seen[name] = true
+			o.Phases = append(o.Phases, verify.Phase{Name: "started " + name, At: p.At.Seconds()})
+		}
+	}
+	for _, f := range trace.Opened {
+		if isWeights(f.Path) && f.Exists {
+			o.Phases = append(o.Phases, verify.Phase{Name: "opened the first weight file", At: f.At.Seconds()})
+			break
+		}
+	}
+	slices.SortStableFunc(o.Phases, func(a, b verify.Phase) int {
+		switch {
+		case a.At < b.At:
+			return -1
+		case a.At > b.At:
+			return 1
+		}
+		return 0
+	})
+}
+
+// begin starts serve.sh and waits until it is healthy, has ended, or has used up
+// its time. Only what is no fault of the submission is an error.
+func (s *session) begin(ctx context.Context, what string) (startOutcome, error) {
+	o := startOutcome{Start: verify.Start{What: what}}
+	argv, err := s.command()
+	if err != nil {
+		return o, err
+	}
+	s.log = newTail(logBytes)
+	output := io.Writer(s.log)
+	if s.Log != nil {
+		output = io.MultiWriter(s.log, s.Log)
+	}
+	s.began = time.Now()
+	s.process, err = s.place.start(argv, s.environment(), s.place.submission(), output)
+	if err != nil {
+		if ctx.Err() != nil {
+			return o, context.Cause(ctx)
+		}
+		o.problem = fmt.Sprintf("serve.sh cannot be executed: %v", manifest.Cause(err))
+		return o, nil
+	}
+	if err := s.wait(ctx, &o); err != nil {
+		return o, err
+	}
+	o.log = sanitised(s.log.String())
+	return o, nil
+}
+
+// command is what a grader executes: serve.sh itself where it may be executed,
+// else bash with it. A bundle's own server is told its port where the grader's
+// may be somebody else's.
+func (s *session) command() ([]string, error) {
+	inside := path.Join(filepath.ToSlash(s.place.submission()), serveScript)
+	info, err := os.Stat(filepath.Join(s.Folder, serveScript))
+	if err != nil {
+		return nil, manifest.WithHint(fmt.Errorf("start the submission: it has no serve.sh"), `a runtime block in bundle.hcl brings one: runtime "native" { device = "cpu" }`)
+	}
+	argv := []string{"bash", inside}
+	if info.Mode()&0o111 != 0 && !s.noExec() {
+		argv = argv[1:]
+	}
+	s.port = s.Profile.Load.Port
+	if _, bare := s.place.(*barePlace); !bare {
+		return argv, nil
+	}
+	if _, err := os.Stat(filepath.Join(s.Folder, "runtime", "serve")); err == nil {
+		if s.port, err = freePort(); err != nil {
+			return nil, fmt.Errorf("start the submission: %w", err)
+		}
+		return append(argv, "--port", strconv.Itoa(s.port)), nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", ":"+strconv.Itoa(s.port))
+	if err != nil {
+		return nil, manifest.WithHint(fmt.Errorf("start the submission without a sandbox: port %d, where the grader looks for it, is taken on this machine", s.port), "end what listens there")
+	}
+	return argv, listener.Close()
+}
+
+// environment is all that a grader's start gives.
+func (s *session) environment() []string {
+	all := []string{"PATH=" + s.path(s.place), "HOME=" + s.place.home(), "LANG=C.UTF-8", "SUBMISSION_DIR=" + s.place.submission()}
+	if _, bare := s.place.(*barePlace); bare {
+		all = append(all, "TMPDIR="+s.place.home()) // nothing is left in this machine's own
+	}
+	return all
+}
+
+// wait polls GET /health from another address than the server's loopback where
+// there is one.
+func (s *session) wait(ctx context.Context, o *startOutcome) error {
+	limit := seconds(s.Profile.Load.StartSeconds)
+	waiting, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	loopback := newEndpoint(net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)), s.place.dial)
+	s.server = loopback
+	if outside := s.place.outside(); outside != "" {
+		s.server = newEndpoint(net.JoinHostPort(outside, strconv.Itoa(s.port)), s.place.dial)
+	}
+	bound, inLoopback := false, 0
+	for polls := 0; ; polls++ {
+		asked := time.Now()
+		status, err := s.server.health(waiting)
+		switch {
+		case waiting.Err() == nil || o.probe == "":
+			o.probe = probeText(status, err)
+		case time.Since(asked) > pollInterval:
+			o.probe = "not answered when the time was over"
+		}
+		refused := errors.Is(err, syscall.ECONNREFUSED)
+		if !bound && waiting.Err() == nil && !refused {
+			bound = true
+			o.Phases = append(o.Phases, verify.Phase{Name: "the port was bound", At: time.Since(s.began).Seconds()})
+		}
+		if refused && s.place.outside() != "" {
+			if status, err := loopback.health(waiting); err == nil && status == http.StatusOK {
+				inLoopback++
+			}
+		}
+		switch {
+		case status == http.StatusOK, inLoopback > loopbackPolls:
+			o.Healthy = time.Since(s.began).Seconds()
+			o.Phases = append(o.Phases, verify.Phase{Name: "/health answered 200", At: o.Healthy})
+			if o.loopback = status != http.StatusOK; o.loopback {
+				s.server = loopback // the rest can be seen there
+			}
+			return nil
+		}
+		if polls%installerPolls == 0 {
+			s.watchInstallers(o)
+		}
+		select {
+		case <-s.process.Exited():
+			o.Exit = exitText(s.process.Err())
+			o.problem = "the server ended before it was healthy: " + o.Exit
+			return nil
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			o.problem = fmt.Sprintf("GET /health did not answer 200 within %s; the last probe: %s", limit, o.probe)
+			return nil
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+const (
+	loopbackPolls  = 10 // that answer at 127.0.0.1 alone, before it is believed
+	installerPolls = 10
+)
+
+func probeText(status int, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("HTTP %d", status)
+}
+
+func exitText(err error) string {
+	if err == nil {
+		return "exit status 0"
+	}
+	return err.Error()
+}
+
+// watchInstallers remembers that an installer runs.
+func (s *session) watchInstallers(o *startOutcome) {
+	commands, err := s.place.alive()
+	if err == nil && slices.ContainsFunc(commands, isInstaller) {
+		o.installed = time.Since(s.began)
+	}
+}
+
+// isInstaller reports whether a command line installs Python packages.
+func isInstaller(command string) bool {
+	words := strings.Fields(command)
+	for i, word := range words {
+		switch name := path.Base(word); {
+		case strings.HasPrefix(name, "pip") || name == "uv" || name == "conda" || name == "mamba":
+			if slices.Contains(words[i:], "install") || slices.Contains(words[i:], "sync") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// stopOutcome is how SIGTERM went.
+type stopOutcome struct {
+	took time.Duration // until all was gone, or was given up
+	left []string
+}
+
+// defaultPatience is how long a server and its processes may take to end after
+// SIGTERM: more than the bundles' runtime gives requests that are running.
+const defaultPatience = 35 * time.Second
+
+// end sends serve.sh's process SIGTERM and waits until everything it started is
+// gone and the port is free; what then still is there is killed. What outlives
+// the process itself gets a part of the time only: nobody tells it to end.
+func (s *session) end(ctx context.Context) (*stopOutcome, error) {
+	began, orphaned := time.Now(), time.Time{}
+	_ = s.process.Signal(syscall.SIGTERM) // one that has ended already needs none
+	for {
+		left, err := s.place.alive()
+		if err != nil {
+			return nil, fmt.Errorf("list the server's processes: %w", err)
+		}
+		bound := s.place.bound(s.port)
+		if len(left) == 0 && !bound {
+			took := time.Since(began)
+			return &stopOutcome{took: took}, s.awaitExit(ctx)
+		}
+		if time.Since(began) > s.patience || !orphaned.IsZero() && time.Since(orphaned) > s.patience/4 {
+			if bound {
+				left = append(left, fmt.Sprintf("port %d", s.port))
+			}
+			took := time.Since(began)
+			if err := s.place.killAll(); err != nil {
+				return nil, err
+			}
+			return &stopOutcome{took: took, left: left}, s.awaitExit(ctx)
+		}
+		select {
+		case <-s.process.Exited():
+			if orphaned.IsZero() {
+				orphaned = time.Now()
+			}
+		default:
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// awaitExit waits for the news that a process has ended, which comes a moment
+// after it is gone: until then nothing else can be started in its place.
+func (s *session) awaitExit(ctx context.Context) error {
+	select {
+	case <-s.process.Exited():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// again starts the submission once more and asks it one thing.
+func (s *session) again(ctx context.Context, o *observed, what string, examples examples) error {
+	outcome, err := s.begin(ctx, what)
+	if err != nil {
+		return err
+	}
+	if outcome.healthy() {
+		reply := s.request(ctx, examples, 0)
+		outcome.reply = reply.Problem
+	}
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	o.again = append(o.again, outcome)
+	o.Starts = append(o.Starts, outcome.Start)
+	s.step("started it %s: %s", what, outcome.text())
+	return nil
+}
+
+func (o startOutcome) text() string {
+	switch {
+	case !o.healthy():
+		return o.problem
+	case o.reply != "":
+		return "healthy, and the request failed: " + o.reply
+	}
+	return fmt.Sprintf("healthy after %s, and a request was answered", rounded(seconds(o.Healthy)))
+}
+
+func (s *session) close() { _ = s.place.close() }

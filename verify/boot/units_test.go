@@ -1,0 +1,359 @@
+package boot
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"slipway/manifest"
+	"slipway/verify"
+	"slipway/verify/boot/sandbox"
+	"slipway/verify/image"
+	"slipway/verify/profiles"
+)
+
+// The intervals are those of R's binom.confint(method = "wilson").
+func TestWilson(t *testing.T) {
+	for _, test := range []struct {
+		right, n  int
+		low, high float64
+	}{{0, 0, 0, 1}, {0, 10, 0, 0.2775}, {10, 10, 0.7225, 1}, {5, 10, 0.2366, 0.7634}, {134, 150, 0.8338, 0.9333}} {
+		low, high := wilson(test.right, test.n)
+		if math.Abs(low-test.low) > 5e-5 || math.Abs(high-test.high) > 5e-5 {
+			t.Errorf("%d of %d: %.4f to %.4f, want %.4f to %.4f", test.right, test.n, low, high, test.low, test.high)
+		}
+	}
+}
+
+func TestParses(t *testing.T) {
+	for _, test := range []struct {
+		answer, expected string
+		want             bool
+	}{
+		{"B", "D", true}, {"B.", "D", false}, {"The answer is B", "D", false}, {"", "D", false},
+		{"-12", "139", true}, {"twelve", "139", false}, {"1.5", "2.25", true}, {"30 83 95", "1 2", true}, {"30", "1 2", true}, {"30, 83", "1 2", false},
+		{"n o o m", "d n i w", true}, {"noom", "d n i w", false}, {"moon", "wind", true},
+		{"whatever", "x = 3 + y", true}, {"", "x = 3 + y", false}, {"Oh well", "a long answer in free words", true},
+	} {
+		if got := parses(test.answer, test.expected); got != test.want {
+			t.Errorf("%q as %q: %v", test.answer, test.expected, got)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, test := range []struct {
+		question Question
+		want     int
+	}{
+		{Question{Question: "Which?\nA. 1\nB. 2\nC. 3\nD. 4\nAnswer with the letter.", Answer: "B"}, 4},
+		{Question{Question: "Which?\n(A) 1\n(B) 2", Answer: "A"}, 2},
+		{Question{Question: "Which?\nA. 1\nB. 2", Answer: "C"}, 0},
+		{Question{Question: "Which letter follows C?", Answer: "D"}, 0},
+		{Question{Question: "Which?", Answer: "D", Choices: []string{"a", "b", "c", "d", "e"}}, 5},
+		{Question{Question: "A. 1\nB. 2\nAdd them.", Answer: "3"}, 0},
+	} {
+		if got := test.question.options(); got != test.want {
+			t.Errorf("%+v: %d, want %d", test.question, got, test.want)
+		}
+	}
+}
+
+func TestWithoutRepeats(t *testing.T) {
+	kept, repeats := withoutRepeats([]Question{{ID: "1", Question: "What is 2?"}, {ID: "2", Question: "what  is\n2? "}, {ID: "3", Question: "What is 3?"}})
+	if len(kept) != 2 || repeats != 1 || kept[1].ID != "3" {
+		t.Errorf("%v, %d", kept, repeats)
+	}
+}
+
+// Windows of 76 tokens begin where the conversations do, end where they do, and
+// are spread in between; short continuations are walked whole.
+func TestWindows(t *testing.T) {
+	var long []Continuation
+	for i := range 40 {
+		c := Continuation{ID: fmt.Sprint(i), Prompt: []int32{-1}}
+		for token := range int32(276) {
+			c.Continuation = append(c.Continuation, token)
+		}
+		long = append(long, c)
+	}
+	sample := windows(long, 32)
+	if len(sample) != 32 {
+		t.Fatalf("%d windows", len(sample))
+	}
+	total := 0
+	for i, c := range sample {
+		begin := 200 * i / 31
+		total += len(c.Continuation)
+		if len(c.Prompt) != 1+begin || len(c.Continuation) != 76 || int(c.Continuation[0]) != begin {
+			t.Errorf("window %d begins at %d after %d tokens", i, c.Continuation[0], len(c.Prompt))
+		}
+	}
+	if total != 2432 || len(long[5].Prompt) != 1 || len(long[5].Continuation) != 276 {
+		t.Errorf("%d tokens", total)
+	}
+	if whole := windows(long[:1], 0); len(whole) != 1 || len(whole[0].Continuation) != 76 {
+		t.Errorf("one long continuation: %v", whole)
+	}
+	short := []Continuation{{Continuation: make([]int32, 152)}, {Continuation: make([]int32, 152)}}
+	if whole := windows(short, 1); len(whole) != 2 || len(whole[0].Continuation) != 152 {
+		t.Errorf("short continuations: %d", len(whole))
+	}
+}
+
+// The lines are those that the failures were reported with.
+func TestCauses(t *testing.T) {
+	for log, want := range map[string]string{
+		"OSError: /dev/shm/pylibs/torch/lib/libtorch_global_deps.so: failed to map segment from shared object":                     "mount without exec",
+		"usage: dequant_export.py [-h]\ndequant_export.py: error: unrecognized arguments: --skip-mv":                               "does not know an argument that serve.sh gives it: --skip-mv",
+		"ValueError: Using a `device_map`, `tp_plan`, ... requires `accelerate`. You can install it with `pip install accelerate`": "accelerate",
+		"ImportError: apply_chat_template requires jinja2 to be installed.":                                                        "jinja2",
+		"ModuleNotFoundError: No module named 'uvicorn'":                                                                           "the module uvicorn is missing",
+		"ImportError: libGL.so.1: cannot open shared object file: No such file or directory":                                       "the library libGL.so.1 is missing",
+		"OSError: [Errno 28] No space left on device":                                                                              "a folder is full",
+		"[Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use":                           "the port is taken",
+		"ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by x.so)":                          "GLIBC_2.38 is missing",
+		"FileNotFoundError: [Errno 2] No such file or directory: 'ninja'":                                                          "ninja is missing",
+		"RuntimeError: Failed to find C compiler. Please specify via CC environment variable":                                      "no C compiler",
+		"error: externally-managed-environment":                                                                                    "pip may not install",
+		"ERROR: No matching distribution found for setuptools>=40.8.0":                                                             "no wheel of setuptools",
+		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB":                                                      "memory is too small",
+		"RuntimeError: Found no NVIDIA driver on your system.":                                                                     "needs a GPU",
+		"/bin/bash^M: bad interpreter: No such file or directory":                                                                  "line ends of Windows",
+		"serve.sh: line 3: vllm: command not found":                                                                                "the program vllm is missing",
+		"sh: 1: uvicorn: not found": "the program uvicorn is missing",
+		"requests.exceptions.ConnectionError: Temporary failure in name resolution": "asks the network",
+	} {
+		if c, _, ok := findCause("loading\n" + log + "\n"); !ok || !strings.Contains(c.means, want) || c.remedy == "" {
+			t.Errorf("%s: %q, want %q", log, c.means, want)
+		}
+	}
+	for _, log := range []string{"", "loading weights\nready", "warning: /proc/x: Permission denied" + strings.Repeat("\nloading", 9) + "\nKeyError: 'x'"} {
+		if c, _, ok := findCause(log); ok {
+			t.Errorf("%q: %q", log, c.means)
+		}
+	}
+}
+
+func TestSanitised(t *testing.T) {
+	got := sanitised("a\x1b[31mb\r\n 10%\r 20%\n\tc\n\n")
+	if got != "a\\x1b[31mb\n 10%\n 20%\n    c" {
+		t.Errorf("%q", got)
+	}
+	if got := sanitised(strings.Repeat("x", 10000)); len(got) != 4<<10 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+func TestMachine(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"proc/cpuinfo": "processor\t: 0\nmodel name\t: A Processor\n",
+		"proc/meminfo": "MemTotal:        8388608 kB\n",
+		"proc/driver/nvidia/gpus/0000:01:00.0/information": "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ: 1\n",
+	} {
+		file := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := describeMachine(root)
+	if !strings.HasPrefix(m.text, "A Processor, ") || !strings.HasSuffix(m.text, " cores, 8.0 GiB of memory, 1 x NVIDIA H100 80GB HBM3") || m.bytesPerSecond != 3.35e12 {
+		t.Errorf("%+v", m)
+	}
+	if m := describeMachine(t.TempDir()); m.text == "" || m.card != "" {
+		t.Errorf("of nothing: %+v", m)
+	}
+	for card, want := range map[string]float64{
+		"NVIDIA H200": 4.8e12, "NVIDIA H100 PCIe": 2.0e12, "NVIDIA H100 NVL": 3.9e12, "NVIDIA A100-SXM4-80GB": 2.039e12, "NVIDIA A100-SXM4-40GB": 1.555e12,
+		"NVIDIA L4": 300e9, "NVIDIA L40S": 864e9, "NVIDIA GeForce RTX 4090": 1.008e12, "Tesla T4": 320e9, "Something else": 0,
+	} {
+		if got := bandwidthOf(card); got != want {
+			t.Errorf("%s: %g, want %g", card, got, want)
+		}
+	}
+}
+
+// What was measured on one accelerator says something of another; what was
+// measured without one says only that it may be faster.
+func TestDeadline(t *testing.T) {
+	h100 := &profiles.Device{Name: "H100", BytesPerSecond: 3.35e12}
+	for name, test := range map[string]struct {
+		seconds float64
+		device  *profiles.Device
+		here    accelerator
+		status  verify.Status
+		say     string
+	}{
+		"in time":                         {489.6, nil, accelerator{}, "", "4.6 s of the first request + 489.6 s * 900/150 requests = 2942 s of 3600 s, a margin of 18%"},
+		"too late":                        {700, nil, accelerator{}, verify.Fail, "takes longer than it may"},
+		"too late on a faster card":       {489.6, h100, accelerator{"NVIDIA H200", 4.8e12}, verify.Fail, "scaled by 1.43"},
+		"in time on a slower card":        {700, h100, accelerator{"NVIDIA L4", 300e9}, "", "scaled by 0.0896"},
+		"in time without":                 {489.6, h100, accelerator{}, "", "not scaled to H100"},
+		"too late without":                {700, h100, accelerator{}, verify.Undecided, "run it there"},
+		"in time on an unknown card":      {100, h100, accelerator{"Unheard of", 0}, verify.Undecided, "the bandwidth of one of them is unknown"},
+		"too late on the grader's device": {700, h100, accelerator{"NVIDIA H100 80GB HBM3", 3.35e12}, verify.Fail, "takes longer than it may"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Rehearsal{Profile: profiles.Profile{Device: test.device, Load: profiles.Load{TotalSeconds: 3600, GradedRequests: 900}}}
+			o := &observed{rehearsal: r, replied: true, accelerator: test.here, Measured: &verify.Measured{
+				First: []verify.Reply{{Took: 4.6}}, Batch: &verify.Batch{Requests: 150, Concurrency: 16, Seconds: test.seconds, Tokens: 1},
+			}}
+			v := o.judgeDeadline()
+			result := verify.GateResult{Findings: v.findings, Notes: v.notes}
+			status := v.status
+			for _, f := range v.findings {
+				if f.Level == verify.Error {
+					status = verify.Fail
+				}
+			}
+			if text := findings(result); status != test.status || !strings.Contains(text, test.say) {
+				t.Errorf("%q, want %q that says %q:\n%s", status, test.status, test.say, text)
+			}
+		})
+	}
+}
+
+// 99.5 s of 2432 tokens are 1819 s of 44314, with 6.1 s of the first request.
+func TestDeadlineOfDrafts(t *testing.T) {
+	r := &Rehearsal{Profile: profiles.Profile{Load: profiles.Load{TotalSeconds: 10800, GradedTokens: 44314}}}
+	o := &observed{rehearsal: r, replied: true, drafts: &Acceptance{}, Measured: &verify.Measured{
+		First: []verify.Reply{{Took: 6.1}}, Batch: &verify.Batch{Requests: 2180, Concurrency: 32, Seconds: 99.5, Tokens: 2432},
+	}}
+	v := o.judgeDeadline()
+	if math.Abs(o.Projection.Seconds-1819.1) > 0.05 || len(v.findings) > 0 || !strings.Contains(v.notes[1], "took 99.5 s of a budget of 593 s") {
+		t.Errorf("%+v, %+v", o.Projection, v)
+	}
+}
+
+// tracedObserved is of a server that opened what it should.
+func tracedObserved(more ...sandbox.Opened) *observed {
+	return &observed{
+		rehearsal: &Rehearsal{Files: []manifest.File{{Path: "weights/a.safetensors"}, {Path: "weights/vision.safetensors"}}, Unused: map[string]bool{"weights/vision.safetensors": true}},
+		Measured:  &verify.Measured{}, replied: true, at: "/submission", homeFolder: homeInside, address: "192.0.2.2",
+		trace: &sandbox.Trace{
+			Opened: append([]sandbox.Opened{
+				{Path: "/submission/weights/a.safetensors", Exists: true}, {Path: "/etc/ld.so.cache", Exists: true}, {Path: "/usr/lib/x.so", Exists: true},
+				{Path: "/tmp/cache/model.bin", Exists: true, Written: true}, {Path: "/tmp/home/.cache/x", Written: true, Exists: true}, {Path: "/root/.local/lib/python3.12/site-packages"},
+				{Path: "/work/env/lib/python3.12/site-packages/torch/lib/libtorch.so", Exists: true}, {Path: "/work/env/pyvenv.cfg", Exists: true},
+				{Path: "/usr/lib/python3/dist-packages/distutils-precedence.pth", Exists: true}, {Path: "/work/env/lib/python3.12/site-packages/x.pth", Exists: true}, {Path: "/dev/null", Written: true, Exists: true},
+				{Path: "/usr/share/icu/data.bin", Exists: true}, {Path: "/opt/venv/lib/libx.so", Exists: true},
+			}, more...),
+			Programs:    []sandbox.Program{{Path: "/work/env/bin/python3"}},
+			Connections: []sandbox.Connection{{Address: "127.0.0.1:8000"}, {Address: "[::1]:80"}, {Address: "192.0.2.2:8000"}, {Address: "8.8.8.8:80"}},
+		},
+	}
+}
+
+func TestOpenedFiles(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*observed)
+		level  verify.Level // "": no finding
+		say    string
+	}{
+		"clean":             {func(*observed) {}, "", ""},
+		"weights elsewhere": {opening(sandbox.Opened{Path: "/data/model.safetensors", Exists: true}), verify.Error, "looks like weights outside"},
+		"weights in packages": {opening(sandbox.Opened{Path: "/usr/lib/python3/dist-packages/x/model.bin", Exists: true}), verify.Error,
+			"looks like weights outside"},
+		"weights in the system": {opening(sandbox.Opened{Path: "/usr/share/model.safetensors", Exists: true}), verify.Error, "looks like weights outside"},
+		"sought weights":        {opening(sandbox.Opened{Path: "/workspace/output/model.safetensors"}), verify.Warning, "looks for weights outside"},
+		"a file elsewhere":      {opening(sandbox.Opened{Path: "/workspace/answers.json", Exists: true}), verify.Error, "no part of the system"},
+		"a cache":               {opening(sandbox.Opened{Path: "/srv/hf/.cache/config.json", Exists: true}), verify.Error, "no part of the system"},
+		"an unlisted file":      {opening(sandbox.Opened{Path: "/submission/other.json", Exists: true}), verify.Error, "does not list"},
+		"a sought file":         {opening(sandbox.Opened{Path: "/submission/other.json"}), "", ""},
+		"a write":               {opening(sandbox.Opened{Path: "/submission/log.txt", Written: true}), verify.Warning, "writes outside"},
+		"a connection":          {connecting("93.184.216.34:443"), verify.Error, "connects to 93.184.216.34:443"},
+		"a name server":         {connecting("10.0.0.2:53"), verify.Warning, "asks for the address of some name"},
+		"an unresolved name":    {func(o *observed) { o.Log = "x: Temporary failure in name resolution" }, verify.Error, "looks for another machine by name"},
+		"no weights":            {func(o *observed) { o.trace.Opened = o.trace.Opened[1:] }, verify.Error, "none of the submission's 2 weight files"},
+		"half the weights":      {func(o *observed) { o.rehearsal.Unused = nil }, verify.Error, "has not opened this weight file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := tracedObserved()
+			test.change(o)
+			v := o.judgeOpened()
+			text := findings(verify.GateResult{Findings: v.findings})
+			switch {
+			case test.level == "" && len(v.findings) > 0, test.level != "" && len(v.findings) != 1:
+				t.Errorf("findings:\n%s", text)
+			case test.level != "" && (v.findings[0].Level != test.level || !strings.Contains(text, test.say)):
+				t.Errorf("want %s that says %q:\n%s", test.level, test.say, text)
+			}
+		})
+	}
+}
+
+func opening(opened sandbox.Opened) func(*observed) {
+	return func(o *observed) { o.trace.Opened = append(o.trace.Opened, opened) }
+}
+
+func connecting(address string) func(*observed) {
+	return func(o *observed) {
+		o.trace.Connections = append(o.trace.Connections, sandbox.Connection{Address: address})
+	}
+}
+
+// A compiler that the grader's machine lacks fails the gate, others warn.
+func TestCompilerStarted(t *testing.T) {
+	for _, test := range []struct {
+		program string
+		image   *image.Image
+		level   verify.Level
+	}{
+		{"/usr/lib/gcc/cc1", nil, verify.Warning},
+		{"/usr/lib/gcc/cc1", &image.Image{Programs: map[string]bool{"gcc": true}}, verify.Warning},
+		{"/usr/lib/gcc/cc1", &image.Image{Programs: map[string]bool{"gcc": false}}, verify.Error},
+		{"/usr/bin/ninja", &image.Image{Programs: map[string]bool{"ninja": false}}, verify.Error},
+		{"/submission/bin/ptxas", &image.Image{Programs: map[string]bool{"ptxas": false}}, ""},
+		{"/usr/bin/gcc", &image.Image{Programs: map[string]bool{"gcc": false}}, ""}, // asked for a library's name, as ctypes does
+	} {
+		o := &observed{rehearsal: &Rehearsal{}, trace: &sandbox.Trace{Programs: []sandbox.Program{{Path: test.program}, {Path: test.program}}}, at: "/submission"}
+		o.rehearsal.Profile.Image = test.image
+		var v verdict
+		o.judgeCompilers(&v)
+		if test.level == "" && len(v.findings) > 0 || test.level != "" && (len(v.findings) != 1 || v.findings[0].Level != test.level) {
+			t.Errorf("%s: %+v, want %q", test.program, v.findings, test.level)
+		}
+	}
+}
+
+func TestInstallers(t *testing.T) {
+	for command, want := range map[string]bool{
+		"process 7, python3 -m pip install --no-index x": true, "/opt/venv/bin/pip3.12 install x": true, "uv pip install x": true, "uv sync": true,
+		"pip --version": false, "python3 server.py install": false, "/usr/bin/install -m 644 a b": false, "": false,
+	} {
+		if got := isInstaller(command); got != want {
+			t.Errorf("%q: %v", command, got)
+		}
+	}
+	o := tracedObserved()
+	o.first.Healthy = 9
+	if v := o.judgeInstall(); v.status != verify.NotApplicable {
+		t.Errorf("no installer: %+v", v)
+	}
+	o.trace.Programs = []sandbox.Program{{Path: "/usr/bin/pip", Argv: []string{"pip", "install", "x"}, At: 1e9}, {Path: "/usr/bin/python3", Argv: []string{"python3", "server.py"}, At: 5e9}}
+	if v := o.judgeInstall(); v.status != "" || !strings.Contains(v.notes[0], "after 5s") {
+		t.Errorf("an installer: %+v", v)
+	}
+	o.first.problem, o.first.log = "the server ended", "ERROR: No matching distribution found for uvicorn"
+	if v := o.judgeInstall(); len(v.findings) != 1 || !strings.Contains(v.findings[0].Problem, "pip finds no wheel of uvicorn") {
+		t.Errorf("a failed installer: %+v", v)
+	}
+}
+
+// PATH in a sandbox leaves out what is hidden and keeps what every machine has.
+func TestPath(t *testing.T) {
+	r := &Rehearsal{Path: "/root/bin:relative:/opt/cuda/bin:/usr/bin:", Hide: []string{"/root"}}
+	if got := r.path(&sandboxPlace{}); got != "/opt/cuda/bin:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin" {
+		t.Error(got)
+	}
+	if got := r.path(&barePlace{}); got != r.Path {
+		t.Error(got)
+	}
+}
