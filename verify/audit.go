@@ -9,6 +9,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 	"slipway/verify/profiles"
+	"slipway/verify/ternary"
 )
 
 // The counting rules. "observed" counts elements; "strict" charges what a
@@ -22,7 +23,8 @@ const (
 //
 //	A  = text tensors but input embedding and output head
 //	T  = elements of A stored as ternary codes or ternary literals
-//	s  = scale elements of those      f = elements of A's float entries
+//	s  = scale and bias elements      f = elements of A's float entries
+//	     of those
 //	u  = weighted elements that no entry of the quantization manifest refers to
 //	P0 = elements of A in the pinned base
 //	fraction = T/(T+s+f)              stored = T+s+f+u
@@ -76,13 +78,13 @@ func ratioText(a, b int64) string {
 
 // Count counts a submission's tensors. contract may be nil: roles then follow
 // from names, and P0 is the manifest's own sum. quantization has its files
-// resolved to the keys of stored. failed names the entries whose stored bytes
-// are not what they claim: a ternary one of them counts as float, whole.
+// resolved to the keys of stored. found is what looking at the entries' bytes
+// gave, by name; of an entry that is not in it, what it says holds.
 // rules.Counting is "observed" or "strict" ("" is observed).
 func Count(contract *manifest.Contract, quantization manifest.Quantization,
-	stored map[manifest.StoredTensor]safetensors.Tensor, rules profiles.Ternary, failed map[string]bool,
+	stored map[manifest.StoredTensor]safetensors.Tensor, rules profiles.Ternary, found map[string]Found,
 ) Counts {
-	counter := counter{contract: contract, stored: stored, failed: failed, strict: rules.Counting == CountStrict,
+	counter := counter{contract: contract, stored: stored, found: found, strict: rules.Counting == CountStrict,
 		referenced: map[manifest.StoredTensor]bool{}}
 	counter.Counting = CountObserved
 	if counter.strict {
@@ -115,12 +117,18 @@ func Count(contract *manifest.Contract, quantization manifest.Quantization,
 	return c
 }
 
+// Found is what an entry turned out to be.
+type Found struct {
+	Failed bool  // its stored bytes are not what it claims: a ternary entry then counts as float, whole
+	Unit   int64 // of a literal entry: how many weights share a magnitude; 0: as many as it says, or a row
+}
+
 type counter struct {
 	Counts
 	contract   *manifest.Contract
 	stored     map[manifest.StoredTensor]safetensors.Tensor
 	referenced map[manifest.StoredTensor]bool
-	failed     map[string]bool
+	found      map[string]Found
 	strict     bool
 }
 
@@ -137,7 +145,7 @@ func (c *counter) entry(name string, e manifest.Quantity) {
 	default:
 		c.Float++
 	}
-	elements, ok := product(e.Shape)
+	elements, ok := ternary.Product(e.Shape)
 	if !ok {
 		return // an absurd shape is a finding of its own and fits no stored tensor
 	}
@@ -148,21 +156,42 @@ func (c *counter) entry(name string, e manifest.Quantity) {
 	if c.contract == nil {
 		c.Base += elements
 	}
+	scales := c.scalesOf(e)
 	switch {
-	case e.Kind == manifest.KindFloat || c.failed[name]:
+	case e.Kind == manifest.KindFloat:
 		c.Floats += elements * c.floatWeight(name, e)
+	case c.found[name].Failed: // what is no ternary tensor has no scales
+		c.Floats += elements*c.floatWeight(name, e) + scales
 	case e.Kind == manifest.KindLiteral:
 		c.Ternary += elements
-		if unit := literalUnit(e); c.strict && unit > 0 {
+		if unit := c.literalUnit(name, e); c.strict && unit > 0 {
 			c.Scales += elements / unit
 		}
 	default:
 		c.Ternary += elements
-		c.Scales += c.elements(*e.Scales) * c.scaleWeight(c.stored[*e.Scales].DType)
+		c.Scales += scales
 	}
-	if c.failed[name] && e.Scales != nil {
-		c.Floats += c.elements(*e.Scales) // what is no ternary tensor has no scales
+}
+
+// scalesOf counts the stored scales and biases of a packed entry.
+func (c *counter) scalesOf(e manifest.Quantity) (n int64) {
+	for _, part := range []*manifest.StoredTensor{e.Scales, e.Biases} {
+		if part != nil {
+			n += c.elements(*part) * c.scaleWeight(c.stored[*part].DType)
+		}
 	}
+	return n
+}
+
+// literalUnit is how many weights of a literal entry share a magnitude.
+func (c *counter) literalUnit(name string, e manifest.Quantity) int64 {
+	if unit := c.found[name].Unit; unit > 0 {
+		return unit
+	}
+	if sizes := literalSizes(e); len(sizes) == 1 {
+		return sizes[0]
+	}
+	return rowOf(e)
 }
 
 // elements counts those of a stored tensor, none where it is not there.
@@ -173,15 +202,16 @@ func (c *counter) elements(key manifest.StoredTensor) int64 {
 	return 0
 }
 
-// floatWeight is 2 for F32 where the base has 16 bits, under strict rules.
+// floatWeight is 2 for F32 and 4 for F64 where the base has 16 bits, under
+// strict rules: so much more could be stored there.
 func (c *counter) floatWeight(name string, e manifest.Quantity) int64 {
 	if !c.strict || e.Kind == manifest.KindPacked2Bit || c.contract == nil {
 		return 1
 	}
 	base, known := safetensors.ParseDType(c.contract.Tensors[name].DType)
 	tensor := c.stored[manifest.StoredTensor{File: e.File, Tensor: e.Tensor}]
-	if known && base.Bits() == 16 && tensor.DType == safetensors.F32 {
-		return 2
+	if known && base.Bits() == 16 && (tensor.DType == safetensors.F32 || tensor.DType == safetensors.F64) {
+		return int64(tensor.DType.Bits() / 16)
 	}
 	return 1
 }

@@ -8,6 +8,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 	"slipway/verify/profiles"
+	"slipway/verify/ternary"
 )
 
 // headers builds the quantization manifest and the stored tensors of a model,
@@ -203,7 +204,7 @@ func TestExpectedTensorsOfQwen35(t *testing.T) {
 	}
 	for _, tensor := range expected {
 		want, ok := contract.Tensors[tensor.Name]
-		if n, _ := product(tensor.Shape); !ok || len(want.Shape) != len(tensor.Shape) || n != want.Elements() {
+		if n, _ := ternary.Product(tensor.Shape); !ok || len(want.Shape) != len(tensor.Shape) || n != want.Elements() {
 			t.Errorf("%s %v, the contract has %v", tensor.Name, tensor.Shape, want.Shape)
 		}
 	}

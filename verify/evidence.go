@@ -12,6 +12,7 @@ import (
 	"slipway/manifest/safetensors"
 	"slipway/verify/profiles"
 	"slipway/verify/scan"
+	"slipway/verify/script"
 )
 
 // evidence is all that a gate may look at.
@@ -24,9 +25,10 @@ type evidence struct {
 	base     *manifest.Contract // the same, under the submission's prefix of names
 
 	stored  map[manifest.StoredTensor]safetensors.Tensor
-	blocked string   // why the stored tensors are not all known, or ""
-	audit   *audit   // nil without a readable quantization manifest
-	rebuilt *rebuilt // nil where the runtime was not built again
+	blocked string           // why the stored tensors are not all known, or ""
+	audit   *audit           // nil without a readable quantization manifest
+	rebuilt *rebuilt         // nil where the runtime was not built again
+	script  *script.Analysis // what serve.sh does; nil before analyse
 }
 
 // outcome is what a gate decides. A gate with an error fails whatever status

@@ -13,6 +13,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 	"slipway/verify/profiles"
+	"slipway/verify/ternary"
 )
 
 // errorsOf returns a gate's errors.
@@ -62,7 +63,7 @@ func secondModel(f *fixture, folder string) {
 	}
 	tensors := map[string]*stored{}
 	for _, tensor := range expected {
-		n, _ := product(tensor.Shape)
+		n, _ := ternary.Product(tensor.Shape)
 		tensors[tensor.Name] = &stored{safetensors.BF16, tensor.Shape, make([]byte, 2*n)}
 	}
 	f.shards[folder+"/model.safetensors"] = tensors
@@ -428,13 +429,13 @@ func TestVerdictComesFirst(t *testing.T) {
 	}
 	f.codes(gate0).data[9] |= 3
 	profile := toyProfile()
-	profile.Gates, profile.MayUndecided = append(slices.Clone(profile.Gates), "wheels", "script", "quality"), []string{"script", "quality"}
+	profile.Gates, profile.MayUndecided = append(slices.Clone(profile.Gates), "wheels", "components", "quality"), []string{"components", "quality"}
 	report := run(t, f.write(t), Options{Profile: profile})
 	failed := text(t, report)
 	if !strings.HasPrefix(failed, "FAIL: ternary; undecided, which the profile does not allow: wheels; 2 gates undecided\n") {
 		t.Error(failed)
 	}
-	order := []string{"\nfail ternary\n  error: ", "\npass paths", "\nundecided\n  wheels script: ", "\n  quality: ", "\nset       ", "\ncounts, observed rules\n", "\nnotes\n"}
+	order := []string{"\nfail ternary\n  error: ", "\npass paths", "\nundecided\n  components wheels: ", "\n  quality: ", "\nset       ", "\ncounts, observed rules\n", "\nnotes\n"}
 	at := 0
 	for _, part := range order {
 		next := strings.Index(failed[at:], part)

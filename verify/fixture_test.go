@@ -17,6 +17,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 	"slipway/verify/profiles"
+	"slipway/verify/ternary"
 )
 
 // toyModel is a hybrid of two layers, one of each kind, whose linears have 256
@@ -96,7 +97,7 @@ func (f *fixture) addConfig() {
 }
 
 func (f *fixture) addDocuments(contract manifest.Contract) {
-	f.files["serve.sh"] = []byte("#!/bin/sh\nexec runtime/serve\n")
+	f.files["serve.sh"] = []byte("#!/bin/sh\nexec python3 -u -m http.server 8000\n")
 	f.files["DATA.md"] = []byte("No data was used.\n")
 	f.files["weights/tokenizer.json"] = []byte(`{"added_tokens":[{"id":95,"content":"<end>"}],"model":{"vocab":{"a":0,"b":1}}}`)
 	f.files["weights/generation_config.json"] = []byte(`{"eos_token_id":[95,94]}`)
@@ -151,7 +152,7 @@ func (f *fixture) pack(name string, shape []int64) {
 // float adds a float entry with random values of about 1/100.
 func (f *fixture) float(name string, dtype safetensors.DType, shape []int64) {
 	r := random(name)
-	n, _ := product(shape)
+	n, _ := ternary.Product(shape)
 	data := make([]byte, n*int64(dtype.Bits())/8)
 	for i := 0; i < len(data); i += dtype.Bits() / 8 {
 		bits := 0x3c000000 + r.Uint32N(0x800000)

@@ -58,7 +58,7 @@ func Explain(id string) (string, error) {
 
 const (
 	staticElsewhere = "this version does not decide it: a reviewer does"
-	bootElsewhere   = "it needs the submission to run: rehearse starts and measures it, unsandboxed, but only the task's grader decides it"
+	bootElsewhere   = "it needs the submission to run: slipway rehearse decides it"
 )
 
 var staticGates = []Gate{
@@ -147,25 +147,25 @@ var staticGates = []Gate{
 		Elsewhere: staticElsewhere,
 	},
 	{
-		ID:        "data",
-		Promise:   "the data used for fitting is declared and no benchmark's test or validation data is among it",
-		Source:    "the task's data rule",
-		Example:   "DATA.md lists the test split of a graded benchmark: train without it",
-		Elsewhere: staticElsewhere,
+		ID:      "data",
+		Promise: "nothing in the code, in DATA.md or in the logs says that a known benchmark's test or validation data was used; what was used is for a reviewer to trace",
+		Source:  "the task's data rule; the benchmarks' pages on the model hub",
+		Example: "line 14 loads Idavidrein/gpqa: evaluation data of GPQA: train without it",
+		decide:  decideData,
 	},
 	{
-		ID:        "lookup",
-		Promise:   "no table of answers or continuations is shipped",
-		Source:    "the task's rule against lookup tables",
-		Example:   "code/answers.json maps questions to answers: remove it",
-		Elsewhere: staticElsewhere,
+		ID:      "lookup",
+		Promise: "no file has the shape of a table of answers, continuations or token ids, and no code writes one out",
+		Source:  "the task's rule against lookup tables",
+		Example: "code/answers.json holds 200 records of question and answer: remove it",
+		decide:  decideLookup,
 	},
 	{
-		ID:        "text-only",
-		Promise:   "vision and MTP tensors take no part in text inference",
-		Source:    "the task's content rules",
-		Example:   "the server loads model.visual tensors for a text request: leave them out of the text path",
-		Elsewhere: staticElsewhere,
+		ID:      "text-only",
+		Promise: "vision and MTP tensors take no part in text inference: none is stored, or what serves is known not to use them",
+		Source:  "the task's content rules",
+		Example: "line 9 starts the server with --speculative-config: drafting with the MTP head is not allowed",
+		decide:  decideTextOnly,
 	},
 	{
 		ID:        "wheels",
@@ -175,18 +175,18 @@ var staticGates = []Gate{
 		Elsewhere: staticElsewhere,
 	},
 	{
-		ID:        "script",
-		Promise:   "serve.sh starts only what is in the submission",
-		Source:    "the task's entry point",
-		Example:   "serve.sh starts a program of the machine, /usr/bin/python3 -m vllm: start what the submission ships",
-		Elsewhere: staticElsewhere,
+		ID:      "script",
+		Promise: "serve.sh, followed without running anything, starts one server from the submission's own files, with arguments that it takes, offline, and with no fallback that serves something else",
+		Source:  "the task's entry point; the shell and argparse as they read command lines; what is known of the grader's image",
+		Example: "line 12: code/export.py: unrecognized arguments: --skip-mv: ship the script of the same version as serve.sh",
+		decide:  decideScript,
 	},
 	{
-		ID:        "secrets",
-		Promise:   "no key, token or password is shipped",
-		Source:    "what was pushed once cannot be called back",
-		Example:   "code/.env holds a token: remove it, and revoke the token if it was ever pushed",
-		Elsewhere: staticElsewhere,
+		ID:      "secrets",
+		Promise: "no text holds a key, a token or a password that can be told as one, and no file is one that holds such",
+		Source:  "the issuers' documents on their tokens' formats; what was pushed once cannot be called back",
+		Example: "line 3 holds a Hugging Face token: remove it, and revoke it if it was ever pushed or shown",
+		decide:  decideSecrets,
 	},
 	{
 		ID:      "config",
@@ -205,20 +205,22 @@ var staticGates = []Gate{
 }
 
 var dynamicGates = []Gate{
-	{ID: "install", Promise: "the vendored wheels install without a network", Source: "the task's image",
-		Example: "a wheel needs another that is not vendored: add it", Elsewhere: bootElsewhere},
-	{ID: "startup", Promise: "GET /health answers 200 in time", Source: "the task's start limit",
-		Example: "the server is still loading when the time is over: load packed weights as they are, and compile nothing at start", Elsewhere: bootElsewhere},
-	{ID: "first-request", Promise: "the first request after start is answered", Source: "the task's endpoint",
+	{ID: "install", Promise: "the vendored wheels install without a network, in the time of the start", Source: "the task's image, which is offline",
+		Example: "pip finds no wheel of uvicorn: vendor it and what it needs, for the grader's Python and platform", Elsewhere: bootElsewhere},
+	{ID: "startup", Promise: "GET /health answers 200 in time at the machine's own address, for a user who owns nothing; a second start right after the first does too",
+		Source:  "the task's start limit; self-checks that failed",
+		Example: "a shared object lies on a mount without exec: install to a folder that may execute, never to /dev/shm", Elsewhere: bootElsewhere},
+	{ID: "first-request", Promise: "the first requests straight after the first 200 of /health are answered in the endpoint's form, with content", Source: "the task's endpoint; its smoke request",
 		Example: "/health answers 200 and the first request 500: send one request of each kind before it reports healthy", Elsewhere: bootElsewhere},
-	{ID: "batch", Promise: "requests are answered at the graded concurrency", Source: "the task's load",
+	{ID: "batch", Promise: "all public examples, repeats left out, are answered with content at the graded concurrency", Source: "the task's load",
 		Example: "of 16 requests at once one answers 500: reserve the memory of all of them at start", Elsewhere: bootElsewhere},
-	{ID: "deadline", Promise: "the whole load ends in time", Source: "the task's time limit",
-		Example: "the load would take twice the time: measure tokens a second at the graded concurrency", Elsewhere: bootElsewhere},
-	{ID: "still-healthy", Promise: "GET /health answers 200 after the load", Source: "the task's endpoint",
-		Example: "the server died of a request beyond its context: refuse it with 400", Elsewhere: bootElsewhere},
-	{ID: "opened-files", Promise: "the server opens nothing outside the submission", Source: "the task's rule on weights",
-		Example: "the server opens ~/.cache/model: ship what it needs, and load that", Elsewhere: bootElsewhere},
-	{ID: "quality", Promise: "the answers reach the profile's floor", Source: "the task's score",
-		Example: "the answers score as chance does: compare with the base model on the same questions; a wrong layout of the codes looks like this", Elsewhere: bootElsewhere},
+	{ID: "deadline", Promise: "the graded load, projected from the batch, ends in time",
+		Source:  "the task's time limit; first + batch * graded/sampled, or for drafts sample * all_tokens/sample_tokens + first",
+		Example: "489.6 s * 900/150 + 4.6 s = 2942 s of 3600 s leaves 18%: batch what is asked together", Elsewhere: bootElsewhere},
+	{ID: "still-healthy", Promise: "GET /health answers 200 after the load, and SIGTERM leaves no process and no port", Source: "the task's endpoint",
+		Example: "35 s after SIGTERM a process still runs: start the server with exec as the last command of serve.sh", Elsewhere: bootElsewhere},
+	{ID: "opened-files", Promise: "the server opens the submission's weights and nothing outside it but the system, connects to nothing, and compiles nothing that the grader could not", Source: "the task's rule that inference uses the weights that were reviewed, offline",
+		Example: "the server opens /mnt/model.safetensors: ship what it needs, and load that", Elsewhere: bootElsewhere},
+	{ID: "quality", Promise: "the answers or drafts reach the profile's floor, are better than chance, and are as good in a batch as alone", Source: "the task's score",
+		Example: "38 right of 150, accuracy 0.2533, chance is 0.2500: compare with the base model on the same questions; a wrong layout of the codes looks like this", Elsewhere: bootElsewhere},
 }

@@ -51,6 +51,7 @@ func (c *configCheck) check() {
 		return
 	}
 	c.config = c.model.config
+	c.basis()
 	c.tokens()
 	if c.blocked == "" && c.sub.quantizationErr == nil {
 		c.shapes()

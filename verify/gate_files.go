@@ -19,10 +19,11 @@ func decideFiles(e *evidence) outcome {
 	o.weights(e)
 	o.required(e)
 	for _, file := range e.tree.Files {
-		if f := e.facts[file.Path]; f.Err == nil && !scan.IsShard(file.Path) {
+		if f := e.facts[file.Path]; f.Err == nil && !scan.IsShard(file.Path) && !o.runtime(e, file, f) {
 			o.companion(file, f)
 		}
 	}
+	o.stray(e)
 	return o
 }
 
@@ -96,6 +97,24 @@ const (
 	runtimeSource  = "runtime/source.tar"
 )
 
+// runtime takes the two files of a vendored runtime off the list of what could
+// be weights: without a word where the program was built from the source here,
+// byte for byte, and else with a warning. It reports whether file is one.
+func (o *outcome) runtime(e *evidence, file content.TreeFile, f *scan.File) bool {
+	program := e.facts[runtimeProgram]
+	isProgram := file.Path == runtimeProgram && bytes.HasPrefix(f.Head, []byte("\x7fELF"))
+	if !isProgram && (file.Path != runtimeSource || program == nil) {
+		return false
+	}
+	if e.rebuilt != nil && e.rebuilt.err == nil && program.Err == nil && e.rebuilt.digest == program.Digest {
+		o.note("%s: %s bytes of the runtime, which was built again from its source", file.Path, grouped(f.Size))
+		return true
+	}
+	o.warn(Finding{Path: file.Path, Problem: "is exempt as part of the vendored runtime, which was not proven to be what its source builds",
+		Got: grouped(f.Size) + " bytes", Hint: "slipway verify --rebuild proves it"})
+	return true
+}
+
 // companion checks a file beside the weights: it must not be weights.
 func (o *outcome) companion(file content.TreeFile, f *scan.File) {
 	extension := strings.ToLower(path.Ext(file.Path))
@@ -106,8 +125,6 @@ func (o *outcome) companion(file content.TreeFile, f *scan.File) {
 	switch {
 	case looksLikeSafetensors(f.Head, f.Size):
 		o.fail(Finding{Path: file.Path, Problem: "holds safetensors bytes under another extension", Hint: hint})
-	case file.Path == runtimeProgram && bytes.HasPrefix(f.Head, []byte("\x7fELF")), file.Path == runtimeSource:
-		o.note("%s: %d bytes of the vendored runtime; gate rebuild says what it is", file.Path, f.Size)
 	case slices.Contains(weightExtensions, extension):
 		o.fail(Finding{Path: file.Path, Problem: "is of a type that weights come in", Got: extension, Hint: hint})
 	case extension == ".whl":

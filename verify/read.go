@@ -9,7 +9,6 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/content"
-	"slipway/manifest/safetensors"
 	"slipway/verify/scan"
 )
 
@@ -33,8 +32,20 @@ func read(ctx context.Context, tree *content.Tree, options Options, contract *ma
 	var rest []content.TreeFile
 	overlong := map[string]string{}
 	kept := int64(0)
+	texts, keptTexts := map[string][]byte{}, int64(0)
 	for _, file := range tree.Files {
 		limit := smallLimit(file.Path, folders)
+		text := wantsText(options.Profile.Gates, file) && keptTexts+file.Size <= textBudget(file)
+		if text {
+			keptTexts += file.Size
+		}
+		if text && limit == 0 {
+			f := scanner.Whole(ctx, file)
+			countDense(file, f)
+			texts[file.Path], f.Small = f.Small, nil // for the gates that read texts alone
+			facts[file.Path] = f
+			continue
+		}
 		if limit == 0 || file.Size > limit || kept+file.Size > maxKeptBytes {
 			rest = append(rest, file)
 			if limit > 0 {
@@ -45,21 +56,28 @@ func read(ctx context.Context, tree *content.Tree, options Options, contract *ma
 		}
 		kept += file.Size
 		f := scanner.Whole(ctx, file)
+		if text {
+			texts[file.Path] = f.Small
+		}
 		if path.Base(file.Path) == tokenizerName && f.Err == nil {
 			vocabularies[file.Path] = readVocabulary(f.Small)
 			f.Small = nil // the largest of them, and needed no more
 		}
 		facts[file.Path] = f
 	}
-	sub := readSubmission(tree.Files, facts)
-	sub.vocabularies = vocabularies
-	more, err := scanner.Read(ctx, rest, asking{sub, contract}.ask)
+	sub := readSubmission(tree.Files, facts, options.fieldNames())
+	sub.vocabularies, sub.texts = vocabularies, texts
+	more, err := scanner.Read(ctx, rest, newAsking(sub, contract).ask)
 	if err != nil {
 		return nil, nil, err
 	}
 	for p, f := range more {
 		f.Overlong = overlong[p]
 		facts[p] = f
+	}
+	sub.unpaired = findUnpaired(ctx, tree, sub, facts)
+	if sub.baseSamples, err = sampleBase(ctx, options, sub); err != nil {
+		return nil, nil, err
 	}
 	return facts, sub, ctx.Err()
 }
@@ -81,65 +99,4 @@ func smallLimit(p string, shardFolders []string) int64 {
 		}
 	}
 	return 0
-}
-
-// asking says what to look for in stored tensors, by what the quantization
-// manifest and the contract say of them.
-type asking struct {
-	sub      *submission
-	contract *manifest.Contract
-}
-
-func (a asking) ask(shard string, header *safetensors.Header) func(safetensors.Tensor) scan.Questions {
-	// Head and embedding are compared only where one should serve as the other.
-	tied := slices.ContainsFunc(a.sub.models, func(m model) bool { return m.config != nil && m.config.Tied })
-	headStored := tied && a.sub.storesHead()
-	for _, t := range header.Tensors {
-		headStored = headStored || tied && roleByName(t.Name) == manifest.RoleHead
-	}
-	return func(t safetensors.Tensor) scan.Questions {
-		uses := a.sub.uses[manifest.StoredTensor{File: shard, Tensor: t.Name}]
-		q := a.byUse(t, uses)
-		q.Digest = a.wantsDigest(t.Name, headStored)
-		for _, use := range uses { // what the tensor is called in the quantization manifest
-			q.Digest = q.Digest || a.wantsDigest(use.entry, headStored)
-		}
-		return q
-	}
-}
-
-// byUse asks by the first use of a tensor that has something to ask; a second
-// one is an error of its own.
-func (a asking) byUse(t safetensors.Tensor, uses []usage) (q scan.Questions) {
-	for _, use := range uses {
-		entry := a.sub.quantization.Tensors[use.entry]
-		switch {
-		case use.as == asCodes:
-			q.Codes = max(t.Bytes(), 1)
-			if p, err := packingOf(entry); err == nil && slices.Equal(p.codes, t.Shape) {
-				q.Codes = entry.GroupSize / 4
-			}
-			return q
-		case use.as == asScales && scan.HoldsValues(t.DType):
-			q.Scales = true
-			return q
-		case entry.Kind == manifest.KindLiteral && scan.HoldsValues(t.DType) && literalUnit(entry) > 0:
-			q.Literal = literalUnit(entry)
-			return q
-		}
-	}
-	return q
-}
-
-// wantsDigest says which tensors are hashed on their own: those whose digest
-// the contract knows, and embedding and head where they are to be compared.
-func (a asking) wantsDigest(name string, headStored bool) bool {
-	if a.contract != nil {
-		long := longPrefix + strings.TrimPrefix(name, shortPrefix)
-		if a.contract.Tensors[name].SHA256 != "" || a.contract.Tensors[long].SHA256 != "" {
-			return true
-		}
-	}
-	role := roleByName(name)
-	return headStored && (role == manifest.RoleHead || role == manifest.RoleEmbedding)
 }

@@ -72,3 +72,42 @@ func TestRebuild(t *testing.T) {
 		})
 	}
 }
+
+// Only the runtime that was built again from its source is exempt from what
+// gate files says of archives and of unknown programs, without a word.
+func TestOnlyTheProvenRuntimeIsExempt(t *testing.T) {
+	source, program := []byte("source"), []byte("\x7fELF program")
+	builds := func(digest manifest.Digest) func(context.Context, io.Reader) (manifest.Digest, error) {
+		return func(context.Context, io.Reader) (manifest.Digest, error) { return digest, nil }
+	}
+	for _, tc := range []struct {
+		name    string
+		files   map[string][]byte
+		rebuild func(context.Context, io.Reader) (manifest.Digest, error)
+		level   Level // of the finding at each file
+		says    string
+	}{
+		{"proven", map[string][]byte{runtimeProgram: program, runtimeSource: source}, builds(manifest.DigestBytes(program)), "", ""},
+		{"not built", map[string][]byte{runtimeProgram: program, runtimeSource: source}, nil, Warning, "was not proven"},
+		{"another", map[string][]byte{runtimeProgram: program, runtimeSource: source}, builds(manifest.DigestBytes(source)), Warning, "was not proven"},
+		{"source alone", map[string][]byte{runtimeSource: source}, nil, Error, "of a type that weights come in"},
+		{"another archive", map[string][]byte{"runtime/other.tar": source}, nil, Error, "of a type that weights come in"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newFixture()
+			for name, data := range tc.files {
+				f.files[name] = data
+			}
+			gate, _ := run(t, f.write(t), Options{Profile: toyProfile(), Rebuild: tc.rebuild}).Gate("files")
+			found := 0
+			for _, finding := range gate.Findings {
+				if _, ours := tc.files[finding.Path]; ours && finding.Level == tc.level && strings.Contains(finding.Problem, tc.says) {
+					found++
+				}
+			}
+			if want := len(tc.files); found != want && tc.level != "" || tc.level == "" && len(gate.Findings) > 0 {
+				t.Errorf("%d findings of %d: %+v", found, want, gate.Findings)
+			}
+		})
+	}
+}

@@ -78,11 +78,14 @@ type Report struct {
 	Profile      string         `json:"profile"`
 	Files        int            `json:"files"`
 	Bytes        int64          `json:"bytes"`
+	Sizes        []KindSize     `json:"sizes"`
+	Limits       Limits         `json:"limits"`
 	Trust        []Trust        `json:"trust"`
 	Counts       *Counts        `json:"counts,omitempty"` // nil without a quantization manifest
 	Tensors      []TensorReport `json:"tensors,omitempty"`
 	Gates        []GateResult   `json:"gates"`
 	SelfDeclared []Claim        `json:"self_declared,omitempty"`
+	Measured     *Measured      `json:"measured,omitempty"` // nil: the submission was not started
 
 	name         string   // what the user called the submission; for text only
 	mayUndecided []string // gates that may stay undecided
@@ -91,17 +94,34 @@ type Report struct {
 // TensorReport is what is known of one ternary tensor of the quantization
 // manifest.
 type TensorReport struct {
-	Name      string    `json:"name"`
-	Kind      string    `json:"kind"`
-	Shape     []int64   `json:"shape"`
-	Unit      int64     `json:"unit"`                 // weights that share a scale
-	Histogram *[4]int64 `json:"histogram,omitempty"`  // how often codes 0, 1, 2, 3 stand
-	ScaleMin  string    `json:"scale_min,omitempty"`  // smallest and largest finite scale
-	ScaleMax  string    `json:"scale_max,omitempty"`  //
-	ZeroScale int64     `json:"zero_scale,omitempty"` // units with scale zero
-	Negative  int64     `json:"negative,omitempty"`   // negative scales
-	NonFinite int64     `json:"non_finite,omitempty"` // NaN or infinite scales
+	Name       string       `json:"name"`
+	Kind       string       `json:"kind"`
+	Format     string       `json:"format,omitempty"` // of a packed tensor
+	Shape      []int64      `json:"shape"`
+	Unit       int64        `json:"unit"`                  // weights that share a scale; of a literal tensor that is not ternary, the fewest that were looked at
+	SharedBy   string       `json:"shared_by,omitempty"`   // what such a unit is: tensor, row or group
+	ScaleDType string       `json:"scale_dtype,omitempty"` // of the stored scales
+	Histogram  *[4]int64    `json:"histogram,omitempty"`   // how often codes 0, 1, 2, 3 stand; of a literal tensor, negative, zero and positive weights
+	ScaleMin   string       `json:"scale_min,omitempty"`   // smallest and largest finite scale, or magnitude of a literal tensor
+	ScaleMax   string       `json:"scale_max,omitempty"`   //
+	ZeroScale  int64        `json:"zero_scale,omitempty"`  // units with scale zero
+	Negative   int64        `json:"negative,omitempty"`    // negative scales
+	NonFinite  int64        `json:"non_finite,omitempty"`  // NaN or infinite scales, or weights of a literal tensor
+	Stored     []StoredPart `json:"stored"`                // the stored tensors that hold it
 }
+
+// StoredPart is a stored tensor and what it serves as: codes, scales, biases or
+// values. Digest is of its bytes, where it was taken.
+type StoredPart struct {
+	As     string `json:"as"`
+	File   string `json:"file"`
+	Tensor string `json:"tensor"`
+	DType  string `json:"dtype,omitempty"` // "" where it is not there
+	Digest string `json:"digest,omitempty"`
+}
+
+// Name returns what the user called the submission. It is not part of the JSON.
+func (r *Report) Name() string { return r.name }
 
 // Gate returns the result of a gate.
 func (r *Report) Gate(id string) (GateResult, bool) {

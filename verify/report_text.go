@@ -18,7 +18,7 @@ const findingsShown = 20
 // colour them.
 func (r *Report) WriteText(w io.Writer) error {
 	t := &textWriter{}
-	t.line("%s", r.verdict())
+	t.line("%s", r.Verdict())
 	t.line("%s (%s), profile %s: %s, %s bytes", r.name, r.Origin, r.Profile, plural(r.Files, "file"), grouped(r.Bytes))
 	for _, g := range r.Gates {
 		if g.Status == Fail {
@@ -39,8 +39,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// verdict is the report in one line.
-func (r *Report) verdict() string {
+// Verdict is the report in one line: it begins with "PASS" or "FAIL".
+func (r *Report) Verdict() string {
 	failed, open := r.Failed(), r.Open()
 	undecided := len(r.ids(func(g GateResult) bool { return g.Status == Undecided }))
 	verdict := "PASS"
@@ -161,6 +161,9 @@ func (t *textWriter) details(r *Report) {
 		t.counts(r.Counts)
 	}
 	t.notes(r.Gates)
+	if r.Measured != nil {
+		t.measured(r.Measured, r.Limits)
+	}
 	if len(r.SelfDeclared) > 0 {
 		t.line("")
 		t.line("self-declared, not checked against anything outside the submission")

@@ -3,7 +3,6 @@ package verify
 import (
 	"fmt"
 	"maps"
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
 	"slipway/verify/scan"
+	"slipway/verify/ternary"
 )
 
 // submission is what the small files say about the large ones. It is derived
@@ -30,7 +30,10 @@ type submission struct {
 	uses             map[manifest.StoredTensor][]usage // who refers to a stored tensor
 
 	indexed      []string               // tensors that an index lists
+	unpaired     map[string]*unpaired   // by entry, its first bias that is not the negative of its scale
+	baseSamples  map[string]baseSample  // by entry, some of the base's own weights; nil where the base is not at hand
 	vocabularies map[string]*vocabulary // by path, of every tokenizer.json that was read
+	texts        map[string][]byte      // by path, of what gates read as text
 }
 
 // capacity is what a stored tensor serves an entry as.
@@ -39,6 +42,7 @@ type capacity string
 const (
 	asCodes  capacity = "codes"
 	asScales capacity = "scales"
+	asBiases capacity = "biases"
 	asValues capacity = "values"
 )
 
@@ -61,8 +65,9 @@ func listShards(files []content.TreeFile) (shards, folders []string) {
 	return shards, slices.Compact(folders)
 }
 
-// readSubmission decodes the small files.
-func readSubmission(files []content.TreeFile, facts map[string]*scan.File) *submission {
+// readSubmission decodes the small files; names is how the task spells the
+// quantization manifest's fields.
+func readSubmission(files []content.TreeFile, facts map[string]*scan.File, names manifest.FieldNames) *submission {
 	s := &submission{uses: map[manifest.StoredTensor][]usage{}, absent: map[string]int{}}
 	s.shards, s.folders = listShards(files)
 	// The manifest stands at the root or beside the shards.
@@ -79,7 +84,7 @@ func readSubmission(files []content.TreeFile, facts map[string]*scan.File) *subm
 	}
 	if f := facts[s.quantizationPath]; f != nil {
 		if s.quantizationErr = f.Unreadable(); s.quantizationErr == nil {
-			s.readQuantization(f.Small)
+			s.readQuantization(f.Small, names)
 		}
 	}
 	s.divide(facts)
@@ -93,8 +98,8 @@ func readSubmission(files []content.TreeFile, facts map[string]*scan.File) *subm
 	return s
 }
 
-func (s *submission) readQuantization(data []byte) {
-	q, err := manifest.DecodeQuantization(data)
+func (s *submission) readQuantization(data []byte, names manifest.FieldNames) {
+	q, err := manifest.DecodeQuantizationAs(data, names)
 	if err != nil {
 		s.quantizationErr = err
 		return
@@ -128,14 +133,20 @@ type reference struct {
 }
 
 // references lists the stored tensors that an entry names. It gives the entry
-// codes and scales of its own, so that a caller may set the files.
+// stored tensors of its own, so that a caller may set the files.
 func references(e *manifest.Quantity) []reference {
 	if e.Codes == nil {
 		return []reference{{&e.File, e.Tensor, asValues}}
 	}
 	codes, scales := *e.Codes, *e.Scales
 	e.Codes, e.Scales = &codes, &scales
-	return []reference{{&codes.File, codes.Tensor, asCodes}, {&scales.File, scales.Tensor, asScales}}
+	list := []reference{{&codes.File, codes.Tensor, asCodes}, {&scales.File, scales.Tensor, asScales}}
+	if e.Biases != nil {
+		biases := *e.Biases
+		e.Biases = &biases
+		list = append(list, reference{&biases.File, biases.Tensor, asBiases})
+	}
+	return list
 }
 
 // resolve finds the shard that a file of the quantization manifest names: from
@@ -161,59 +172,46 @@ func (s *submission) resolve(file string) string {
 	return ""
 }
 
-// packing is the geometry of a packed entry: rows of inputs weights each.
-type packing struct {
-	rows, inputs int64
-	codes        []int64 // wanted shape of the codes
-	scales       []int64 // wanted shape of the scales
+// layoutOf returns the geometry of a packed entry.
+func layoutOf(e manifest.Quantity) (ternary.Layout, error) {
+	format, known := ternary.Lookup(e.FormatID())
+	if !known { // the manifest's reader and the decoders have the same list
+		return ternary.Layout{}, fmt.Errorf("format %q is not one that is read here", manifest.Clip(e.FormatID()))
+	}
+	return format.Geometry(e)
 }
 
-// packingOf returns the geometry of a packed_2bit entry: codes U8 [..., K/4],
-// four a byte, lowest bits first along K; scales [..., K/g]. There is no
-// padding: K is a multiple of 4 and of g, and g of 4.
-func packingOf(e manifest.Quantity) (packing, error) {
-	if len(e.Shape) < 2 {
-		return packing{}, fmt.Errorf("shape %v has fewer than two dimensions", e.Shape)
+// literalSizes lists how many weights of a literal entry may share a magnitude,
+// each a multiple of the next: what the entry says, or, where it does not say,
+// all that are looked for. It is nil where the entry's unit does not fit.
+func literalSizes(e manifest.Quantity) []int64 {
+	total, ok := ternary.Product(e.Shape)
+	row := rowOf(e)
+	if !ok || total == 0 {
+		return nil
 	}
-	if _, ok := product(e.Shape); !ok {
-		return packing{}, fmt.Errorf("shape %v is out of range", e.Shape)
-	}
-	last := len(e.Shape) - 1
-	k, g := e.Shape[last], e.GroupSize
-	rows, _ := product(e.Shape[:last])
-	switch {
-	case k == 0 || rows == 0:
-		return packing{}, fmt.Errorf("shape %v is empty", e.Shape)
-	case k%4 != 0:
-		return packing{}, fmt.Errorf("%d inputs are not a multiple of the 4 codes of a byte", k)
-	case g%4 != 0:
-		return packing{}, fmt.Errorf("group_size %d is not a multiple of the 4 codes of a byte", g)
-	case k%g != 0:
-		return packing{}, fmt.Errorf("%d inputs are not a multiple of group_size %d", k, g)
-	}
-	p := packing{rows: rows, inputs: k, codes: slices.Clone(e.Shape), scales: slices.Clone(e.Shape)}
-	p.codes[last], p.scales[last] = k/4, k/g
-	return p, nil
-}
-
-// product multiplies a shape; ok is false above 2^50, far more than any model.
-func product(shape []int64) (n int64, ok bool) {
-	n = 1
-	for _, d := range shape {
-		if d < 0 || d > 0 && n > (1<<50)/d {
-			return math.MaxInt64, false
+	switch e.ScaleUnit() {
+	case manifest.UnitTensor:
+		return []int64{total}
+	case manifest.UnitRow:
+		return []int64{row}
+	case manifest.UnitGroup:
+		if row%e.GroupSize != 0 {
+			return nil
 		}
-		n *= d
+		return []int64{e.GroupSize}
 	}
-	return n, true
+	sizes := []int64{total, row}
+	for _, group := range []int64{256, 128, 64, 32} {
+		if row%group == 0 {
+			sizes = append(sizes, group)
+		}
+	}
+	return slices.Compact(sizes)
 }
 
-// literalUnit is how many weights of a literal entry share a magnitude: its
-// group, or else a row.
-func literalUnit(e manifest.Quantity) int64 {
-	if e.GroupSize > 0 {
-		return e.GroupSize
-	}
+// rowOf is how many weights a row of a tensor has.
+func rowOf(e manifest.Quantity) int64 {
 	if len(e.Shape) == 0 {
 		return 1
 	}
@@ -231,19 +229,4 @@ func (s *submission) storesHead() bool {
 }
 
 // roleByName tells a tensor's part where no contract does.
-func roleByName(name string) manifest.Role {
-	switch name {
-	case "model.embed_tokens.weight", "model.language_model.embed_tokens.weight", "language_model.model.embed_tokens.weight":
-		return manifest.RoleEmbedding
-	case "lm_head.weight", "language_model.lm_head.weight":
-		return manifest.RoleHead
-	}
-	for prefix, role := range map[string]manifest.Role{
-		"model.visual.": manifest.RoleVision, "visual.": manifest.RoleVision, "mtp.": manifest.RoleMTP,
-	} {
-		if strings.HasPrefix(name, prefix) {
-			return role
-		}
-	}
-	return manifest.RoleBackbone
-}
+func roleByName(name string) manifest.Role { return manifest.RoleOf(name) }

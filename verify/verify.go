@@ -24,6 +24,7 @@ type Options struct {
 	Profile  profiles.Profile
 	Trust    []Trust                 // what Profile and Contract were read from; the report repeats it
 	Contract *manifest.Contract      // overrides the contracts of the profile's bases
+	Base     *content.Tree           // the pinned base's own files, to compare ternary weights with; may be nil
 	Expect   manifest.Digest         // the artifact's or the set's digest; zero: any
 	Workers  int                     // files read at a time; 0: one for each core
 	Progress func(done, total int64) // bytes; may be nil; one call at a time
@@ -127,6 +128,7 @@ func (e *evidence) judge(gate Gate) GateResult {
 func (e *evidence) report() *Report {
 	r := &Report{
 		Schema: 1, Origin: e.tree.Origin, Profile: e.options.Profile.Name, Files: len(e.tree.Files),
+		Sizes: sizesByKind(e.tree.Files), Limits: limitsOf(e.options.Profile),
 		name: e.tree.Name, mayUndecided: e.options.Profile.MayUndecided,
 	}
 	for _, f := range e.tree.Files {

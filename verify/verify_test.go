@@ -185,7 +185,7 @@ func TestGatesExplainThemselves(t *testing.T) {
 	if _, err := Explain("no-such"); err == nil || !strings.Contains(err.Error(), "paths") {
 		t.Errorf("an unknown gate: %v", err)
 	}
-	want := strings.Fields("paths digests files declared size safetensors index coverage ternary stored config rebuild")
+	want := strings.Fields("paths digests files declared size safetensors index coverage ternary stored data lookup text-only script secrets config rebuild")
 	if got := decided(); !slices.Equal(got, want) {
 		t.Errorf("decided %v", got)
 	}

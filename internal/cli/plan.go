@@ -15,7 +15,7 @@ func (a *app) planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan [bundle.hcl | DIR]",
 		Short: "Show what would be built, and why",
-		Long:  "Reads names, sizes and shard headers, no weights, and writes nothing. DIR stands\nfor the bundle.hcl in it.",
+		Long:  "Reads names, sizes and shard headers, and writes nothing; weights are read only where\nbundle.hcl wants them packed or a head dropped. DIR stands for the bundle.hcl in it.",
 		Args:  between(0, 1),
 	}
 	asJSON := jsonFlag(cmd)

@@ -90,6 +90,40 @@ func (m *meter) end() {
 	}
 }
 
+// phases shows phases that follow each other, of work that says itself when one
+// begins. Its methods may be called from many goroutines.
+type phases struct {
+	app     *app
+	mu      sync.Mutex
+	current *meter
+}
+
+func (a *app) phases() *phases { return &phases{app: a} }
+
+func (p *phases) begin(label string, total int64) {
+	p.end()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.current = p.app.meter(label, total)
+}
+
+func (p *phases) add(bytes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current != nil {
+		p.current.add(bytes)
+	}
+}
+
+func (p *phases) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current != nil {
+		p.current.end()
+		p.current = nil
+	}
+}
+
 // size writes a byte count for people: "1.3 MiB".
 func size(bytes int64) string {
 	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}

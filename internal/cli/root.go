@@ -138,7 +138,7 @@ Exit codes: 0 done, 1 could not run, 2 usage, 3 findings, 130 interrupted.`,
 	for _, command := range []*cobra.Command{
 		a.initCommand(), a.planCommand(), a.buildCommand(), a.verifyCommand(), a.rehearseCommand(),
 		a.pushCommand(), a.pullCommand(), a.unpackCommand(), a.inspectCommand(), a.diffCommand(),
-		a.explainCommand(), a.loginCommand(), a.serveCommand(), a.weightsCommand(),
+		a.explainCommand(), a.loginCommand(), a.serveCommand(), a.weightsCommand(), a.imageCommand(),
 	} {
 		command.DisableFlagsInUseLine = true
 		root.AddCommand(command)

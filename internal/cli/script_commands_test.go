@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"slipway/bundle/pack/packtest"
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 )
@@ -32,6 +33,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"requests": printRequests,
 
 	"weights":  copyWeights,
+	"dense":    denseWeights,
 	"shard":    writeShard,
 	"claim":    writeClaim,
 	"craft":    craftLayout,
@@ -131,6 +133,15 @@ func copyWeights(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		ts.Check(os.WriteFile(filepath.Join(to, entry.Name()), data, 0o644))
 	}
+}
+
+// dense DIR writes the same submission's weights there as floating-point
+// numbers, in one shard.
+func denseWeights(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: dense DIR")
+	}
+	ts.Check(packtest.Dense(filepath.Join("..", "..", "examples", "abacus", "ternary"), ts.MkAbs(args[0])))
 }
 
 // shard FILE BYTES [NAME] writes a safetensors file of one tensor whose data

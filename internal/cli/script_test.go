@@ -14,11 +14,14 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"slipway/verify/boot/sandbox"
 )
 
 // TestMain lets scripts start the commands of this package as a process of
 // their own, with signals and environment wired as in main.
 func TestMain(m *testing.M) {
+	sandbox.Main() // this process may be a part of a sandbox
 	testscript.Main(m, map[string]func(){"slipway": func() { os.Exit(runAsProgram()) }})
 }
 
@@ -36,7 +39,7 @@ func runAsProgram() int {
 	return Run(ctx, Environment{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		CacheDir: os.Getenv("SLIPWAY_CACHE"), DockerConfig: os.Getenv("DOCKER_CONFIG"), TempDir: os.Getenv("TMPDIR"),
-		Version: "test",
+		Version: "test", Variables: os.Environ(),
 	})
 }
 

@@ -60,7 +60,9 @@ func (a *app) plan(ctx context.Context, path string, toRead bool) (*planned, err
 	if err != nil {
 		return nil, err
 	}
-	found, err := bundle.Inspect(ctx, wanted)
+	phases := a.phases()
+	found, err := bundle.Inspect(ctx, wanted, bundle.Options{Phase: phases.begin, Progress: phases.add})
+	phases.end()
 	if err != nil {
 		return nil, err
 	}

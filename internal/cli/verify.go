@@ -25,12 +25,14 @@ type trust struct {
 	named    string // what named the profile, if no flag did
 	contract string
 	expect   string
+	image    string
 }
 
 func (t *trust) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&t.profile, "profile", "", "the task: a shipped profile ("+namesOfProfiles()+") or a profile file")
 	cmd.Flags().StringVar(&t.contract, "contract", "", "contract of the base model, in place of the profile's")
 	cmd.Flags().StringVar(&t.expect, "expect", "", "digest that the artifact or the set of files must have")
+	cmd.Flags().StringVar(&t.image, "image", "", "description of the grader's machine, in place of the profile's (see slipway image)")
 }
 
 func namesOfProfiles() string {
@@ -42,6 +44,18 @@ func namesOfProfiles() string {
 		text += name
 	}
 	return text
+}
+
+// ofBundle takes the profile that a bundle.hcl names, where no flag names one.
+func (t *trust) ofBundle(text string) error {
+	if _, _, kind := classify(text); kind != originPlan || t.profile != "" {
+		return nil
+	}
+	wanted, err := config.LoadBundle(text)
+	if err == nil {
+		t.profile, t.named = wanted.ProfileSource(), text
+	}
+	return err
 }
 
 func (t *trust) options() (verify.Options, error) {
@@ -59,6 +73,9 @@ func (t *trust) options() (verify.Options, error) {
 		name += ", which " + t.named + " names"
 	}
 	options.Trust = []verify.Trust{{Input: name, Digest: source}}
+	if err := t.describeImage(&options); err != nil {
+		return options, err
+	}
 	if t.expect != "" {
 		if options.Expect, err = manifest.ParseDigest(t.expect); err != nil {
 			return options, usageError{fmt.Errorf("--expect: %w", err)}
@@ -99,14 +116,11 @@ fails or stays undecided where the profile does not allow that.`,
 	t.flags(cmd)
 	a.httpFlag(cmd)
 	asJSON := jsonFlag(cmd)
+	into := reportFlag(cmd)
 	again := cmd.Flags().Bool("rebuild", false, "decide gate rebuild: build the shipped source with the go command")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if _, _, kind := classify(args[0]); kind == originPlan && t.profile == "" {
-			wanted, err := config.LoadBundle(args[0])
-			if err != nil {
-				return err
-			}
-			t.profile, t.named = wanted.ProfileSource(), args[0]
+		if err := t.ofBundle(args[0]); err != nil {
+			return err
 		}
 		options, err := t.options()
 		if err != nil {
@@ -123,8 +137,16 @@ fails or stays undecided where the profile does not allow that.`,
 			return err
 		}
 		defer tree.Close()
+		folder, err := openReport(cmd, *into, args[0])
+		if err != nil {
+			return err
+		}
+		defer folder.abandon()
 		report, err := a.verify(cmd.Context(), tree, options)
 		if err != nil {
+			return err
+		}
+		if err := folder.write(report); err != nil {
 			return err
 		}
 		return a.printReport(report, *asJSON)

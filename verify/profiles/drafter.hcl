@@ -4,20 +4,26 @@ profile "drafter" {
   description = "A small drafting model for a fixed target: 16 tokens a draft, 32 requests at a time."
   max_bytes   = 1000000000 # all files together
   vision_mtp  = "may_omit"
+  image       = "drafter.image.json"
 
   gates = [
     "paths", "digests", "files", "declared", "size", "safetensors", "index", "coverage",
-    "text-only", "script", "secrets", "config", "rebuild",
+    "data", "lookup", "text-only", "script", "secrets", "config", "rebuild",
     "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
   ]
   may_undecided = [
-    "text-only", "script", "secrets", "rebuild",
+    "text-only", "rebuild",
     "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
   ]
 }
 
 required "serve.sh" {
   why = "starts the server"
+}
+
+device "H100" {
+  memory_bytes     = 85899345920   # 80 GiB
+  bytes_per_second = 3350000000000
 }
 
 load {
@@ -28,6 +34,9 @@ load {
   start_seconds   = 300
   request_seconds = 60
   total_seconds   = 10800
+  port            = 8000
+  attempts        = 1     # a request that fails is an empty draft
+  graded_tokens   = 44314 # of the held-out continuations
 }
 
 quality {

@@ -4,6 +4,7 @@ profile "practice" {
   description = "A small chat model or drafter, to try every step on a machine without a GPU."
   max_bytes   = 0          # no limit
   vision_mtp  = "may_omit"
+  image       = "grader.image.json"
 
   gates = [
     "paths", "digests", "files", "declared", "size", "safetensors", "index", "coverage", "ternary", "stored",
@@ -11,7 +12,7 @@ profile "practice" {
     "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
   ]
   may_undecided = [
-    "text-only", "script", "secrets", "rebuild",
+    "text-only", "rebuild",
     "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
   ]
 }
@@ -33,6 +34,9 @@ load {
   start_seconds   = 60
   request_seconds = 60
   total_seconds   = 900
+  port            = 8000
+  attempts        = 3
+  graded_requests = 900
 }
 
 quality {

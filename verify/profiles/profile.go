@@ -4,7 +4,10 @@
 // a profile that came with a bundle is never evidence about that bundle.
 package profiles
 
-import "slipway/manifest"
+import (
+	"slipway/manifest"
+	"slipway/verify/image"
+)
 
 // Profile is one task's rules.
 type Profile struct {
@@ -21,8 +24,11 @@ type Profile struct {
 	Gates        []string // the gates that apply, in no particular order
 	MayUndecided []string // gates of Gates that may stay undecided without failing `--require static`
 
-	Load    Load     // what a grader sends; used by dynamic gates
-	Quality *Quality // public examples to measure a running submission with; nil: none
+	Image   *image.Image    // what is known of the machine that the grader uses; nil: nothing
+	Source  manifest.Digest // of the image's file
+	Device  *Device         // the grader's accelerator; nil: what was measured counts as it is
+	Load    Load            // what a grader sends; used by dynamic gates
+	Quality *Quality        // public examples to measure a running submission with; nil: none
 }
 
 // Base pins a starting model. Contract holds its tensors' names, shapes and
@@ -47,12 +53,13 @@ type Required struct {
 // Ternary bounds the ternary fraction and the stored parameters. Ratios are
 // compared in integers: FractionAbove 95/100 means 100*T > 95*(T+s+f).
 type Ternary struct {
-	FractionAbove Ratio  // strictly above
-	StoredAtMost  Ratio  // at most this times P0
-	Counting      string // "observed" or "strict": submission-format counting rules
-	GroupMinimum  int64  // smallest scale unit, in weights
-	Formats       []string
-	WhenDeclared  bool // a submission without a quantization manifest claims nothing ternary, and that is fine
+	FractionAbove Ratio               // strictly above
+	StoredAtMost  Ratio               // at most this times P0
+	Counting      string              // "observed" or "strict": submission-format counting rules
+	GroupMinimum  int64               // smallest scale unit, in weights
+	Formats       []string            // kinds and formats of ternary entries that the task takes; none: all
+	Names         manifest.FieldNames // how the task spells the quantization manifest's fields
+	WhenDeclared  bool                // a submission without a quantization manifest claims nothing ternary, and that is fine
 }
 
 // Ratio is Numerator/Denominator, both positive.
@@ -71,7 +78,8 @@ const (
 // Quality is how good a running submission has to be on the task's public
 // examples. One of the two is given.
 type Quality struct {
-	Questions     []byte  // JSON lines of id, question, answer
+	Questions     []byte  // JSON lines of id, question, answer, choices
+	Chance        float64 // share of questions that guessing answers; 0: unknown
 	Accuracy      float64 // least share of questions that are answered exactly
 	Continuations []byte  // JSON lines of id, prompt, continuation: a target model's token ids
 	Tau           float64 // least mean acceptance length of drafts of Load.MaxTokens ids
@@ -87,4 +95,16 @@ type Load struct {
 	StartSeconds   float64
 	RequestSeconds float64
 	TotalSeconds   float64
+
+	Port           int   // where the grader looks for the server; 8000 where the profile does not say
+	Attempts       int   // how often a request is tried; 1 where the profile does not say
+	GradedRequests int   // the whole graded load; 0: unknown
+	GradedTokens   int64 // of drafting: the held-out continuations' tokens; 0: unknown
+}
+
+// Device is an accelerator, by what limits decoding: memory and its bandwidth.
+type Device struct {
+	Name           string
+	MemoryBytes    int64
+	BytesPerSecond int64
 }

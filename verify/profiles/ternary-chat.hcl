@@ -4,6 +4,7 @@ profile "ternary-chat" {
   description = "A ternary quantization of Qwen3.5-4B behind a chat endpoint, graded on four text benchmarks."
   max_bytes   = 0          # no limit is known
   vision_mtp  = "may_omit" # absent, or unchanged and unused
+  image       = "grader.image.json"
 
   gates = [
     "paths", "digests", "files", "declared", "size", "safetensors", "index", "coverage", "components", "ternary",
@@ -11,7 +12,7 @@ profile "ternary-chat" {
     "install", "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
   ]
   may_undecided = [
-    "components", "origin", "data", "lookup", "text-only", "wheels", "script", "secrets", "rebuild",
+    "components", "origin", "text-only", "wheels", "rebuild",
     "install", "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
   ]
 }
@@ -55,6 +56,11 @@ ternary {
   formats        = ["packed_2bit", "literal"]
 }
 
+device "H100" {
+  memory_bytes     = 85899345920   # 80 GiB
+  bytes_per_second = 3350000000000
+}
+
 load {
   endpoint        = "/v1/chat/completions"
   concurrency     = 16
@@ -63,4 +69,6 @@ load {
   start_seconds   = 300
   request_seconds = 300
   total_seconds   = 82800
+  port            = 8000
+  attempts        = 3
 }

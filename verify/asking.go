@@ -1,0 +1,103 @@
+package verify
+
+import (
+	"slices"
+	"strings"
+
+	"slipway/manifest"
+	"slipway/manifest/safetensors"
+	"slipway/verify/scan"
+	"slipway/verify/ternary"
+)
+
+// asking says what to look for in stored tensors, by what the quantization
+// manifest and the contract say of them.
+type asking struct {
+	sub      *submission
+	contract *manifest.Contract
+	ternary  map[int64]bool // the sizes, in elements, of tensors that are declared ternary
+	pinned   map[int64]bool // the sizes of the contract's matrices whose digests it knows
+}
+
+func newAsking(sub *submission, contract *manifest.Contract) asking {
+	a := asking{sub: sub, contract: contract, ternary: map[int64]bool{}, pinned: map[int64]bool{}}
+	if sub.quantization != nil {
+		for _, entry := range sub.quantization.Tensors {
+			if n, ok := ternary.Product(entry.Shape); ok && entry.Kind != manifest.KindFloat {
+				a.ternary[n] = true
+			}
+		}
+	}
+	if contract != nil {
+		for _, tensor := range contract.Tensors {
+			if tensor.SHA256 != "" && tensor.Role == manifest.RoleBackbone && len(tensor.Shape) > 1 {
+				a.pinned[tensor.Elements()] = true
+			}
+		}
+	}
+	return a
+}
+
+func (a asking) ask(shard string, header *safetensors.Header) func(safetensors.Tensor) scan.Questions {
+	// Head and embedding are compared only where one should serve as the other.
+	tied := slices.ContainsFunc(a.sub.models, func(m model) bool { return m.config != nil && m.config.Tied })
+	headStored := tied && a.sub.storesHead()
+	for _, t := range header.Tensors {
+		headStored = headStored || tied && roleByName(t.Name) == manifest.RoleHead
+	}
+	return func(t safetensors.Tensor) scan.Questions {
+		uses := a.sub.uses[manifest.StoredTensor{File: shard, Tensor: t.Name}]
+		q := a.byUse(t, uses)
+		q.Digest = a.wantsDigest(t.Name, headStored) || q.Codes == nil && a.pinned[t.Elements()]
+		for _, use := range uses { // what the tensor is called in the quantization manifest
+			q.Digest = q.Digest || a.wantsDigest(use.entry, headStored)
+		}
+		if q.Codes == nil && a.ternary[t.Elements()] {
+			q.Keep = valueSamples(t)
+		}
+		return q
+	}
+}
+
+// byUse asks by the first use of a tensor that has something to ask; a second
+// one is an error of its own.
+func (a asking) byUse(t safetensors.Tensor, uses []usage) (q scan.Questions) {
+	for _, use := range uses {
+		entry := a.sub.quantization.Tensors[use.entry]
+		switch use.as {
+		case asCodes:
+			if l, err := layoutOf(entry); err == nil && l.Codes.DType == t.DType && slices.Equal(l.Codes.Shape, t.Shape) {
+				q.Codes, q.Keep = &l, codeSamples(&l)
+				return q
+			}
+		case asScales:
+			q.Scales = true
+			if entry.Biases != nil {
+				q.Pair = scan.AsScales
+			}
+			return q
+		case asBiases:
+			q.Pair = scan.AsBiases
+			return q
+		default:
+			if entry.Kind == manifest.KindLiteral && slices.Equal(entry.Shape, t.Shape) {
+				q.Literal = literalSizes(entry)
+				return q
+			}
+		}
+	}
+	return q
+}
+
+// wantsDigest says which tensors are hashed on their own: those whose digest
+// the contract knows, and embedding and head where they are to be compared.
+func (a asking) wantsDigest(name string, headStored bool) bool {
+	if a.contract != nil {
+		long := longPrefix + strings.TrimPrefix(name, shortPrefix)
+		if a.contract.Tensors[name].SHA256 != "" || a.contract.Tensors[long].SHA256 != "" {
+			return true
+		}
+	}
+	role := roleByName(name)
+	return headStored && (role == manifest.RoleHead || role == manifest.RoleEmbedding)
+}
