@@ -17,18 +17,29 @@ import (
 // "/..." stands for a package and all below it; the longest entry wins. This is
 // the design's set of arrows: change both together or neither.
 var layers = map[string][]string{
-	"":             {"internal/cli"}, // main.go
+	"":             {"internal/cli", "verify/boot/sandbox"}, // main.go; the sandbox starts this program again inside
 	"internal/cli": {"bundle/...", "verify/...", "vendor-wheels/...", "manifest/..."},
 
-	"bundle":           {"bundle/config", "verify/profiles", "vendor-wheels", "manifest/..."},
-	"bundle/config":    {"verify/profiles", "manifest"},
+	"bundle":           {"bundle/config", "bundle/pack", "verify/profiles", "vendor-wheels", "manifest/..."},
+	"bundle/config":    {"verify/profiles", "verify/image", "manifest"},
+	"bundle/pack":      {"manifest", "manifest/content", "manifest/safetensors"},
+	"bundle/pack/...":  {"manifest", "manifest/safetensors"},
 	"bundle/goruntime": {"manifest", "manifest/content"},
 
-	"verify":          {"verify/profiles", "verify/scan", "vendor-wheels", "manifest", "manifest/content", "manifest/safetensors"},
-	"verify/profiles": {"manifest"},
-	"verify/scan":     {"manifest", "manifest/content", "manifest/safetensors"},
-	"verify/compare":  {"manifest", "manifest/content", "manifest/safetensors"},
-	"verify/boot":     {"manifest"}, // runs the submission; the static gates must not
+	"verify":               {"verify/profiles", "verify/image", "verify/scan", "verify/ternary", "verify/script", "verify/script/python", "vendor-wheels", "manifest", "manifest/content", "manifest/safetensors"},
+	"verify/profiles":      {"verify/image", "manifest"},
+	"verify/image":         {"manifest"},
+	"verify/image/probe":   {"verify/image", "manifest"}, // looks at the machine it runs on
+	"verify/script":        {"verify/image", "verify/script/python", "manifest"},
+	"verify/script/python": {"manifest"},
+	"verify/page":          {"verify", "manifest"},
+	"verify/scan":          {"verify/ternary", "manifest", "manifest/content", "manifest/safetensors"},
+	"verify/ternary":       {"manifest", "manifest/safetensors"},
+	"verify/contract":      {"manifest", "manifest/content", "manifest/safetensors"},
+	"verify/compare":       {"manifest", "manifest/content", "manifest/safetensors"},
+	"verify/boot":          {"verify", "verify/profiles", "verify/image", "verify/boot/...", "manifest"}, // runs the submission; the static gates must not
+	"verify/boot/sandbox":  {"manifest"},
+	"verify/boot/shrink":   {"manifest", "manifest/safetensors"},
 
 	"runtime":                   {"runtime/api", "runtime/engine", "runtime/model", "runtime/weights", "runtime/tokenizer/...", "runtime/plainfile", "manifest"},
 	"runtime/api":               {"runtime/engine", "runtime/model", "runtime/tokenizer/..."},
@@ -49,7 +60,8 @@ var layers = map[string][]string{
 	"manifest/registry/embedded": {"manifest"},
 
 	"internal/realshapes":     {"manifest", "manifest/safetensors"},
-	"internal/generate/...":   {"internal/realshapes", "internal/generate", "manifest", "manifest/content", "manifest/safetensors"},
+	"internal/generate/...":   {"internal/realshapes", "internal/generate/...", "verify/ternary", "manifest", "manifest/content", "manifest/safetensors"},
+	"examples/broken":         {"internal/generate/...", "manifest"},
 	"internal/benchmarks/...": {"internal/...", "bundle/...", "verify/...", "manifest/..."},
 }
 
@@ -62,15 +74,18 @@ var doors = map[string][]string{
 	"github.com/ardanlabs/jinja":             {"runtime/tokenizer/template", "runtime/tokenizer"},
 	"github.com/nlpodyssey/safetensors":      {"manifest/safetensors"},
 	"golang.org/x/text":                      {"manifest", "runtime/tokenizer"},
-	"golang.org/x/sync":                      {"bundle", "internal/generate", "manifest/content", "manifest/registry", "verify", "verify/boot", "verify/compare", "verify/scan"},
-	"golang.org/x/sys":                       {"manifest/content", "manifest/safetensors"},
+	"golang.org/x/sync":                      {"bundle", "bundle/pack", "internal/generate", "manifest/content", "manifest/registry", "verify", "verify/boot", "verify/compare", "verify/scan"},
+	"golang.org/x/sys":                       {"manifest/content", "manifest/safetensors", "verify/boot/sandbox", "verify/image/probe"},
+	"mvdan.cc/sh/v3":                         {"verify/script"},
+	"github.com/landlock-lsm/go-landlock":    {"verify/boot/sandbox"},
+	"github.com/elastic/go-seccomp-bpf":      {"verify/boot/sandbox"},
 	"github.com/spf13/cobra":                 {"internal/cli"},
 	"github.com/vbauerster/mpb/v8":           {"internal/cli"},
 }
 
 // offline packages reach nothing and run nothing: the verifier and all that it
 // stands on.
-var offline = []string{"verify", "verify/profiles", "verify/scan", "verify/compare", "manifest", "manifest/content", "manifest/safetensors", "manifest/layout", "bundle", "bundle/config"}
+var offline = []string{"verify", "verify/profiles", "verify/image", "verify/scan", "verify/ternary", "verify/contract", "verify/script", "verify/script/python", "verify/page", "verify/compare", "manifest", "manifest/content", "manifest/safetensors", "manifest/layout", "bundle", "bundle/config", "bundle/pack"}
 
 var reaching = []string{"net", "net/http", "net/rpc", "net/smtp", "os/exec", "plugin"}
 
