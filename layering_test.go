@@ -26,18 +26,25 @@ var layers = map[string][]string{
 	"bundle/pack/...":  {"manifest", "manifest/safetensors"},
 	"bundle/goruntime": {"manifest", "manifest/content"},
 
-	"verify":               {"verify/profiles", "verify/image", "verify/scan", "verify/ternary", "verify/script", "verify/script/python", "vendor-wheels", "manifest", "manifest/content", "manifest/safetensors"},
+	"verify":               {"verify/report", "verify/audit", "verify/modelconfig", "verify/texts", "verify/words", "verify/profiles", "verify/image", "verify/scan", "verify/ternary", "verify/script", "verify/script/shell", "vendor-wheels", "manifest", "manifest/content", "manifest/safetensors"},
+	"verify/report":        {"verify/words", "verify/scan", "manifest", "manifest/content"},
+	"verify/texts":         {"verify/report", "verify/words", "verify/script/python", "manifest"},
+	"verify/words":         {},
+	"verify/audit":         {"verify/report", "verify/words", "verify/profiles", "verify/scan", "verify/ternary", "manifest", "manifest/content", "manifest/safetensors"},
+	"verify/modelconfig":   {"manifest"},
 	"verify/profiles":      {"verify/image", "manifest"},
 	"verify/image":         {"manifest"},
 	"verify/image/probe":   {"verify/image", "manifest"}, // looks at the machine it runs on
-	"verify/script":        {"verify/image", "verify/script/python", "manifest"},
+	"verify/script":        {"verify/image", "verify/script/shell", "verify/script/python", "manifest"},
+	"verify/script/shell":  {"verify/image"},
 	"verify/script/python": {"manifest"},
-	"verify/page":          {"verify", "manifest"},
+	"verify/page":          {"verify", "verify/report", "verify/words", "manifest"},
 	"verify/scan":          {"verify/ternary", "manifest", "manifest/content", "manifest/safetensors"},
 	"verify/ternary":       {"manifest", "manifest/safetensors"},
 	"verify/contract":      {"manifest", "manifest/content", "manifest/safetensors"},
 	"verify/compare":       {"manifest", "manifest/content", "manifest/safetensors"},
-	"verify/boot":          {"verify", "verify/profiles", "verify/image", "verify/boot/...", "manifest"}, // runs the submission; the static gates must not
+	"verify/boot":          {"verify/report", "verify/profiles", "verify/image", "verify/boot/...", "manifest"}, // runs the submission; the static gates must not
+	"verify/boot/ask":      {"manifest"},
 	"verify/boot/sandbox":  {"manifest"},
 	"verify/boot/shrink":   {"manifest", "manifest/safetensors"},
 
@@ -74,9 +81,9 @@ var doors = map[string][]string{
 	"github.com/ardanlabs/jinja":             {"runtime/tokenizer/template", "runtime/tokenizer"},
 	"github.com/nlpodyssey/safetensors":      {"manifest/safetensors"},
 	"golang.org/x/text":                      {"manifest", "runtime/tokenizer"},
-	"golang.org/x/sync":                      {"bundle", "bundle/pack", "internal/generate", "manifest/content", "manifest/registry", "verify", "verify/boot", "verify/compare", "verify/scan"},
+	"golang.org/x/sync":                      {"bundle", "bundle/pack", "internal/generate", "manifest/content", "manifest/registry", "verify/boot/ask", "verify/compare", "verify/scan"},
 	"golang.org/x/sys":                       {"manifest/content", "manifest/safetensors", "verify/boot/sandbox", "verify/image/probe"},
-	"mvdan.cc/sh/v3":                         {"verify/script"},
+	"mvdan.cc/sh/v3":                         {"verify/script", "verify/script/shell"},
 	"github.com/landlock-lsm/go-landlock":    {"verify/boot/sandbox"},
 	"github.com/elastic/go-seccomp-bpf":      {"verify/boot/sandbox"},
 	"github.com/spf13/cobra":                 {"internal/cli"},
@@ -85,7 +92,7 @@ var doors = map[string][]string{
 
 // offline packages reach nothing and run nothing: the verifier and all that it
 // stands on.
-var offline = []string{"verify", "verify/profiles", "verify/image", "verify/scan", "verify/ternary", "verify/contract", "verify/script", "verify/script/python", "verify/page", "verify/compare", "manifest", "manifest/content", "manifest/safetensors", "manifest/layout", "bundle", "bundle/config", "bundle/pack"}
+var offline = []string{"verify", "verify/report", "verify/audit", "verify/modelconfig", "verify/texts", "verify/words", "verify/profiles", "verify/image", "verify/scan", "verify/ternary", "verify/contract", "verify/script", "verify/script/shell", "verify/script/python", "verify/page", "verify/compare", "manifest", "manifest/content", "manifest/safetensors", "manifest/layout", "bundle", "bundle/config", "bundle/pack"}
 
 var reaching = []string{"net", "net/http", "net/rpc", "net/smtp", "os/exec", "plugin"}
 

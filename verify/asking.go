@@ -6,6 +6,8 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
+	"slipway/verify/audit"
+	"slipway/verify/modelconfig"
 	"slipway/verify/scan"
 	"slipway/verify/ternary"
 )
@@ -43,17 +45,17 @@ func (a asking) ask(shard string, header *safetensors.Header) func(safetensors.T
 	tied := slices.ContainsFunc(a.sub.models, func(m model) bool { return m.config != nil && m.config.Tied })
 	headStored := tied && a.sub.storesHead()
 	for _, t := range header.Tensors {
-		headStored = headStored || tied && roleByName(t.Name) == manifest.RoleHead
+		headStored = headStored || tied && manifest.RoleOf(t.Name) == manifest.RoleHead
 	}
 	return func(t safetensors.Tensor) scan.Questions {
 		uses := a.sub.uses[manifest.StoredTensor{File: shard, Tensor: t.Name}]
 		q := a.byUse(t, uses)
 		q.Digest = a.wantsDigest(t.Name, headStored) || q.Codes == nil && a.pinned[t.Elements()]
 		for _, use := range uses { // what the tensor is called in the quantization manifest
-			q.Digest = q.Digest || a.wantsDigest(use.entry, headStored)
+			q.Digest = q.Digest || a.wantsDigest(use.Entry, headStored)
 		}
 		if q.Codes == nil && a.ternary[t.Elements()] {
-			q.Keep = valueSamples(t)
+			q.Keep = audit.ValueSamples(t)
 		}
 		return q
 	}
@@ -61,27 +63,27 @@ func (a asking) ask(shard string, header *safetensors.Header) func(safetensors.T
 
 // byUse asks by the first use of a tensor that has something to ask; a second
 // one is an error of its own.
-func (a asking) byUse(t safetensors.Tensor, uses []usage) (q scan.Questions) {
+func (a asking) byUse(t safetensors.Tensor, uses []audit.Use) (q scan.Questions) {
 	for _, use := range uses {
-		entry := a.sub.quantization.Tensors[use.entry]
-		switch use.as {
-		case asCodes:
-			if l, err := layoutOf(entry); err == nil && l.Codes.DType == t.DType && slices.Equal(l.Codes.Shape, t.Shape) {
-				q.Codes, q.Keep = &l, codeSamples(&l)
+		entry := a.sub.quantization.Tensors[use.Entry]
+		switch use.As {
+		case audit.AsCodes:
+			if l, err := audit.LayoutOf(entry); err == nil && l.Codes.DType == t.DType && slices.Equal(l.Codes.Shape, t.Shape) {
+				q.Codes, q.Keep = &l, audit.CodeSamples(&l)
 				return q
 			}
-		case asScales:
+		case audit.AsScales:
 			q.Scales = true
 			if entry.Biases != nil {
 				q.Pair = scan.AsScales
 			}
 			return q
-		case asBiases:
+		case audit.AsBiases:
 			q.Pair = scan.AsBiases
 			return q
 		default:
 			if entry.Kind == manifest.KindLiteral && slices.Equal(entry.Shape, t.Shape) {
-				q.Literal = literalSizes(entry)
+				q.Literal = audit.LiteralSizes(entry)
 				return q
 			}
 		}
@@ -93,11 +95,11 @@ func (a asking) byUse(t safetensors.Tensor, uses []usage) (q scan.Questions) {
 // the contract knows, and embedding and head where they are to be compared.
 func (a asking) wantsDigest(name string, headStored bool) bool {
 	if a.contract != nil {
-		long := longPrefix + strings.TrimPrefix(name, shortPrefix)
+		long := modelconfig.LongPrefix + strings.TrimPrefix(name, modelconfig.ShortPrefix)
 		if a.contract.Tensors[name].SHA256 != "" || a.contract.Tensors[long].SHA256 != "" {
 			return true
 		}
 	}
-	role := roleByName(name)
+	role := manifest.RoleOf(name)
 	return headStored && (role == manifest.RoleHead || role == manifest.RoleEmbedding)
 }

@@ -9,6 +9,8 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
+	"slipway/verify/audit"
+	"slipway/verify/modelconfig"
 	"slipway/verify/scan"
 )
 
@@ -23,7 +25,7 @@ func (o Options) fieldNames() manifest.FieldNames {
 // sampleBase reads the weights of the base that ternary entries are compared
 // with; nil where no base is at hand. Entries have the base's names, or those
 // under the other prefix.
-func sampleBase(ctx context.Context, options Options, sub *submission) (map[string]baseSample, error) {
+func sampleBase(ctx context.Context, options Options, sub *submission) (map[string]audit.BaseSample, error) {
 	if options.Base == nil || sub.quantization == nil {
 		return nil, nil
 	}
@@ -33,8 +35,8 @@ func sampleBase(ctx context.Context, options Options, sub *submission) (map[stri
 			continue
 		}
 		names[name] = name
-		if rest, short := strings.CutPrefix(name, shortPrefix); short && !strings.HasPrefix(name, longPrefix) {
-			names[longPrefix+rest] = name
+		if rest, short := strings.CutPrefix(name, modelconfig.ShortPrefix); short && !strings.HasPrefix(name, modelconfig.LongPrefix) {
+			names[modelconfig.LongPrefix+rest] = name
 		}
 	}
 	shards := slices.DeleteFunc(slices.Clone(options.Base.Files), func(f content.TreeFile) bool { return !scan.IsShard(f.Path) })
@@ -42,7 +44,7 @@ func sampleBase(ctx context.Context, options Options, sub *submission) (map[stri
 	facts, err := scanner.Read(ctx, shards, func(string, *safetensors.Header) func(safetensors.Tensor) scan.Questions {
 		return func(t safetensors.Tensor) (q scan.Questions) {
 			if names[t.Name] != "" {
-				q.Keep = valueSamples(t)
+				q.Keep = audit.ValueSamples(t)
 			}
 			return q
 		}
@@ -50,7 +52,7 @@ func sampleBase(ctx context.Context, options Options, sub *submission) (map[stri
 	if err != nil {
 		return nil, err
 	}
-	samples := map[string]baseSample{}
+	samples := map[string]audit.BaseSample{}
 	for _, shard := range shards {
 		f := facts[shard.Path]
 		if f.Err != nil {
@@ -61,7 +63,7 @@ func sampleBase(ctx context.Context, options Options, sub *submission) (map[stri
 		}
 		for _, t := range f.Header.Tensors {
 			if name := names[t.Name]; name != "" {
-				samples[name] = baseSample{t, f.Tensors[t.Name].Kept}
+				samples[name] = audit.BaseSample{Tensor: t, Kept: f.Tensors[t.Name].Kept}
 			}
 		}
 	}

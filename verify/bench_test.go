@@ -13,6 +13,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
+	"slipway/verify/report"
 )
 
 // benchmarkFolder writes shards of four packed tensors with 16 MiB of codes
@@ -61,15 +62,15 @@ func BenchmarkVerify(b *testing.B) {
 	root := benchmarkFolder(b, 8)
 	options := Options{Profile: practice()}
 	for b.Loop() {
-		report, err := runFolder(b, root, options)
+		r, err := runFolder(b, root, options)
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.SetBytes(report.Bytes)
+		b.SetBytes(r.Bytes)
 	}
 }
 
-func runFolder(b *testing.B, root string, options Options) (*Report, error) {
+func runFolder(b *testing.B, root string, options Options) (*report.Report, error) {
 	tree, err := content.OpenFolder(b.Context(), root)
 	if err != nil {
 		return nil, err

@@ -6,14 +6,17 @@ import (
 	"slices"
 
 	"slipway/manifest"
+	"slipway/verify/audit"
+	"slipway/verify/modelconfig"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 )
 
 // againstContract compares the tensors with those of the pinned base.
 func (c *coverage) againstContract() {
-	if textPrefix(c.base.Names()) == shortPrefix {
-		if got := textPrefix(slices.Collect(maps.Keys(c.tensors))); got != shortPrefix {
-			c.wrongPrefix(shortPrefix, got, "the base")
+	if modelconfig.TextPrefix(c.base.Names()) == modelconfig.ShortPrefix {
+		if got := modelconfig.TextPrefix(slices.Collect(maps.Keys(c.tensors))); got != modelconfig.ShortPrefix {
+			c.wrongPrefix(modelconfig.ShortPrefix, got, "the base")
 			return
 		}
 	}
@@ -29,7 +32,7 @@ func (c *coverage) againstContract() {
 		}
 		present[base.Role]++
 		if !slices.Equal(base.Shape, tensor.shape) {
-			c.fail(Finding{Path: tensor.at.File, Tensor: name, Problem: "has another shape than in the base", Want: fmt.Sprint(base.Shape), Got: fmt.Sprint(tensor.shape),
+			c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "has another shape than in the base", Want: fmt.Sprint(base.Shape), Got: fmt.Sprint(tensor.shape),
 				Hint: "export it in the base's shape: rows are outputs, the last dimension inputs, without padding"})
 		}
 		if base.Role == manifest.RoleVision || base.Role == manifest.RoleMTP {
@@ -70,7 +73,7 @@ func (c *coverage) unchanged(name string, tensor logical, base manifest.Contract
 	case got.Hex() == base.SHA256:
 		c.same++
 	default:
-		c.fail(Finding{Path: tensor.at.File, Tensor: name, Problem: "differs from the base, where it must be unchanged", Want: base.SHA256, Got: got.Hex(),
+		c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "differs from the base, where it must be unchanged", Want: base.SHA256, Got: got.Hex(),
 			Hint: "copy it from the pinned revision, bytes and type, or leave all of its kind out where the task allows that"})
 	}
 }
@@ -82,16 +85,16 @@ func (c *coverage) outside(shapes map[string][]int64) {
 		if _, known := c.base.Tensors[name]; known {
 			continue
 		}
-		if !isAddedHead(c.base, name) {
+		if !audit.IsAddedHead(c.base, name) {
 			extra = append(extra, name)
 			continue
 		}
-		if embedding := shapes[embeddingName(c.base)]; !slices.Equal(embedding, tensor.shape) {
-			c.fail(Finding{Path: tensor.at.File, Tensor: name, Problem: "is a head of another shape than the embedding", Want: fmt.Sprint(embedding), Got: fmt.Sprint(tensor.shape),
+		if embedding := shapes[audit.EmbeddingName(c.base)]; !slices.Equal(embedding, tensor.shape) {
+			c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "is a head of another shape than the embedding", Want: fmt.Sprint(embedding), Got: fmt.Sprint(tensor.shape),
 				Hint: "store one row for each token"})
 		}
 	}
-	f, level := Finding{Problem: "is not a tensor of the base", Hint: "remove it: the model has the base's tensors and no others"}, c.fail
+	f, level := report.Finding{Problem: "is not a tensor of the base", Hint: "remove it: the model has the base's tensors and no others"}, c.fail
 	if slices.ContainsFunc(c.options.Profile.Bases, func(b profiles.Base) bool { return b.Label == "vision" }) {
 		f.Hint, level = "gate components judges what a vision submission adds", c.warn
 	}

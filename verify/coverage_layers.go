@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"slipway/manifest/safetensors"
+	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 // missing reports tensors that are not there: those of a shard that is not
@@ -23,15 +25,15 @@ func (c *coverage) missing(names []string, wanted map[string][]int64) {
 		return shard != ""
 	})
 	for shard, n := range inShard {
-		c.fail(Finding{Path: shard, Problem: fmt.Sprintf("is not there, and %s in it", isAre(int64(n), "tensor of the model")), Hint: getShard})
+		c.fail(report.Finding{Path: shard, Problem: fmt.Sprintf("is not there, and %s in it", words.Are(int64(n), "tensor of the model")), Hint: getShard})
 	}
 	whole := layersOf(wanted)
 	single, ranges := byLayer(names, func(l layer, n int) bool { return n == whole[l] })
 	for _, r := range ranges {
-		c.fail(Finding{Tensor: r.stack, Problem: fmt.Sprintf("%s missing (%s)", r.layers(), plural(r.tensors, "tensor")), Hint: "export all layers, and copy all shards"})
+		c.fail(report.Finding{Tensor: r.stack, Problem: fmt.Sprintf("%s missing (%s)", r.layers(), words.Plural(r.tensors, "tensor")), Hint: "export all layers, and copy all shards"})
 	}
 	for _, name := range single {
-		c.fail(Finding{Tensor: name, Problem: "is missing", Want: fmt.Sprint(wanted[name]), Hint: "export it too: the model has all tensors of its base"})
+		c.fail(report.Finding{Tensor: name, Problem: "is missing", Want: fmt.Sprint(wanted[name]), Hint: "export it too: the model has all tensors of its base"})
 	}
 }
 
@@ -62,16 +64,16 @@ func (c *coverage) lostWith() map[string]string {
 // extra reports tensors that the model should not have: f says what is wrong
 // with one of them. Layers of which the model has no tensor at all come by
 // range.
-func (c *coverage) extra(names []string, wanted map[string][]int64, f Finding, report func(Finding)) {
+func (c *coverage) extra(names []string, wanted map[string][]int64, f report.Finding, tell func(report.Finding)) {
 	known := layersOf(wanted)
 	single, ranges := byLayer(names, func(l layer, n int) bool { return n > 1 && known[l] == 0 && known[layer{l.stack, 0}] > 0 })
 	for _, r := range ranges {
-		report(Finding{Tensor: r.stack, Problem: fmt.Sprintf("%s more than the model has (%s)", r.layers(), plural(r.tensors, "tensor")), Hint: f.Hint})
+		tell(report.Finding{Tensor: r.stack, Problem: fmt.Sprintf("%s more than the model has (%s)", r.layers(), words.Plural(r.tensors, "tensor")), Hint: f.Hint})
 	}
 	for _, name := range single {
 		one := f
 		one.Path, one.Tensor, one.Got = c.tensors[name].at.File, name, fmt.Sprint(c.tensors[name].shape)
-		report(one)
+		tell(one)
 	}
 }
 
@@ -121,7 +123,7 @@ func (r layerRange) layers() string {
 // many of a layer's tensors are among names, and joins neighbouring layers.
 func byLayer(names []string, whole func(l layer, n int) bool) (single []string, ranges []layerRange) {
 	names = slices.Clone(names)
-	slices.SortFunc(names, compareNatural)
+	slices.SortFunc(names, report.CompareNatural)
 	counts := map[layer]int{}
 	for _, name := range names {
 		if l, ok := layerOf(name); ok {

@@ -8,6 +8,10 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
+	"slipway/verify/audit"
+	"slipway/verify/modelconfig"
+	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 // references checks that every reference meets a stored tensor, and that every
@@ -15,24 +19,24 @@ import (
 func (c *coverage) references() {
 	c.findings = append(c.findings, c.sub.unresolved...)
 	for file, n := range c.sub.absent {
-		if !slices.ContainsFunc(c.sub.unresolved, func(f Finding) bool { return f.Path == file }) {
+		if !slices.ContainsFunc(c.sub.unresolved, func(f report.Finding) bool { return f.Path == file }) {
 			c.fail(c.absentShard(file, n))
 		}
 	}
 	for key, uses := range c.sub.uses {
 		if _, ok := c.stored[key]; !ok {
 			for _, use := range uses {
-				c.fail(Finding{Path: key.File, Tensor: use.entry, Problem: "refers to a stored tensor that is not in the shard", Want: key.Tensor,
+				c.fail(report.Finding{Path: key.File, Tensor: use.Entry, Problem: "refers to a stored tensor that is not in the shard", Want: key.Tensor,
 					Hint: "write shards and quantization manifest in one export"})
 			}
 		}
 		if len(uses) > 1 && !c.mayShare(uses) {
 			var names []string
 			for _, use := range uses {
-				names = append(names, use.entry+" "+string(use.as))
+				names = append(names, use.Entry+" "+string(use.As))
 			}
 			slices.Sort(names)
-			c.fail(Finding{Path: key.File, Tensor: key.Tensor, Problem: "serves more than one entry", Got: strings.Join(names, ", "),
+			c.fail(report.Finding{Path: key.File, Tensor: key.Tensor, Problem: "serves more than one entry", Got: strings.Join(names, ", "),
 				Hint: "store each tensor's own bytes"})
 		}
 	}
@@ -41,8 +45,8 @@ func (c *coverage) references() {
 
 // absentShard is the one finding for all that a missing shard holds. A link or
 // a shard under a forbidden path is not there either: gate paths names it.
-func (c *coverage) absentShard(file string, n int) Finding {
-	f := Finding{Path: file, Problem: fmt.Sprintf("the quantization manifest names this shard, which is not there; %s in it", isAre(int64(n), "stored tensor")),
+func (c *coverage) absentShard(file string, n int) report.Finding {
+	f := report.Finding{Path: file, Problem: fmt.Sprintf("the quantization manifest names this shard, which is not there; %s in it", words.Are(int64(n), "stored tensor")),
 		Hint: "copy it too; file names count from the submission's root or from the folder of the shards"}
 	for _, fault := range c.tree.Faults {
 		if fault.Path == file || strings.HasSuffix(fault.Path, "/"+file) {
@@ -73,60 +77,60 @@ func (c *coverage) unreferenced() {
 	for _, file := range slices.Sorted(maps.Keys(spare)) {
 		var copies, others []safetensors.Tensor
 		for _, t := range spare[file] {
-			if shape, declared := ternary[plainName(t.Name)]; declared && isFloating(t.DType) && slices.Equal(shape, t.Shape) {
+			if shape, declared := ternary[plainName(t.Name)]; declared && audit.IsFloating(t.DType) && slices.Equal(shape, t.Shape) {
 				copies = append(copies, t)
 			} else {
 				others = append(others, t)
 			}
 		}
 		whole := !used[file]
-		c.summarise(file, copies, whole, c.fail, Finding{
+		c.summarise(file, copies, whole, c.fail, report.Finding{
 			Problem: "is a floating-point copy of a tensor that the quantization manifest declares ternary",
 			Hint:    "remove it: a server could load it in place of the ternary one"})
-		report := c.warn
-		if c.rules().Counting == CountStrict {
-			report = c.fail
+		tell := c.warn
+		if c.rules().Counting == report.CountStrict {
+			tell = c.fail
 		}
-		c.summarise(file, others, whole, report, Finding{
+		c.summarise(file, others, whole, tell, report.Finding{
 			Problem: "no entry of the quantization manifest refers to it", Hint: "remove it, or list what it is; it counts as stored"})
 	}
 }
 
 // summarise reports tensors of one shard, in one finding where nothing of the
 // shard is referred to.
-func (c *coverage) summarise(file string, tensors []safetensors.Tensor, whole bool, report func(Finding), f Finding) {
+func (c *coverage) summarise(file string, tensors []safetensors.Tensor, whole bool, tell func(report.Finding), f report.Finding) {
 	f.Path = file
 	if whole && len(tensors) > 1 {
-		f.Problem = fmt.Sprintf("of %s: %s", plural(len(tensors), "tensor"), f.Problem)
+		f.Problem = fmt.Sprintf("of %s: %s", words.Plural(len(tensors), "tensor"), f.Problem)
 		f.Got = fmt.Sprintf("%s to %s", tensors[0].Name, tensors[len(tensors)-1].Name)
-		report(f)
+		tell(f)
 		return
 	}
 	for _, t := range tensors {
 		one := f
-		one.Tensor, one.Got = t.Name, describe(t)
-		report(one)
+		one.Tensor, one.Got = t.Name, audit.Describe(t)
+		tell(one)
 	}
 }
 
 // plainName is what names of one tensor have in common: its name without the
 // multimodal prefix and without the suffix of weights.
 func plainName(name string) string {
-	if rest, long := strings.CutPrefix(name, longPrefix); long {
-		name = shortPrefix + rest
+	if rest, long := strings.CutPrefix(name, modelconfig.LongPrefix); long {
+		name = modelconfig.ShortPrefix + rest
 	}
 	return strings.TrimSuffix(name, ".weight")
 }
 
 // mayShare reports whether the uses are those of an embedding and the head
 // that is tied to it.
-func (c *coverage) mayShare(uses []usage) bool {
+func (c *coverage) mayShare(uses []audit.Use) bool {
 	roles := map[manifest.Role]int{}
 	for _, use := range uses {
-		if use.as != asValues {
+		if use.As != audit.AsValues {
 			return false
 		}
-		roles[roleOf(c.base, use.entry)]++
+		roles[audit.RoleOf(c.base, use.Entry)]++
 	}
 	return len(uses) == 2 && roles[manifest.RoleEmbedding] == 1 && roles[manifest.RoleHead] == 1
 }

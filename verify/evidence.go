@@ -10,9 +10,13 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
+	"slipway/verify/audit"
+	"slipway/verify/modelconfig"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 	"slipway/verify/scan"
 	"slipway/verify/script"
+	"slipway/verify/texts"
 )
 
 // evidence is all that a gate may look at.
@@ -26,7 +30,7 @@ type evidence struct {
 
 	stored  map[manifest.StoredTensor]safetensors.Tensor
 	blocked string           // why the stored tensors are not all known, or ""
-	audit   *audit           // nil without a readable quantization manifest
+	audit   *audit.Result    // nil without a readable quantization manifest
 	rebuilt *rebuilt         // nil where the runtime was not built again
 	script  *script.Analysis // what serve.sh does; nil before analyse
 }
@@ -34,23 +38,28 @@ type evidence struct {
 // outcome is what a gate decides. A gate with an error fails whatever status
 // it gave; no status means pass.
 type outcome struct {
-	status   Status
-	findings []Finding
+	status   report.Status
+	findings []report.Finding
 	notes    []string
 }
 
-func (o *outcome) fail(f Finding) {
-	f.Level = Error
+func (o *outcome) fail(f report.Finding) {
+	f.Level = report.Error
 	o.findings = append(o.findings, f)
 }
 
-func (o *outcome) warn(f Finding) {
-	f.Level = Warning
+func (o *outcome) warn(f report.Finding) {
+	f.Level = report.Warning
 	o.findings = append(o.findings, f)
 }
 
 func (o *outcome) note(format string, args ...any) {
 	o.notes = append(o.notes, fmt.Sprintf(format, args...))
+}
+
+// add takes over what a search found.
+func (o *outcome) add(f texts.Found) {
+	o.findings, o.notes = append(o.findings, f.Findings...), append(o.notes, f.Notes...)
 }
 
 func newEvidence(tree *content.Tree, facts map[string]*scan.File, sub *submission, options Options, contract *manifest.Contract) *evidence {
@@ -80,14 +89,20 @@ func newEvidence(tree *content.Tree, facts map[string]*scan.File, sub *submissio
 	}
 	e.base = underPrefix(contract, names)
 	if e.blocked == "" && sub.quantization != nil && len(sub.models) > 0 {
-		e.audit = e.runAudit()
+		own := map[manifest.StoredTensor]safetensors.Tensor{} // other models are not in its counts
+		for _, key := range e.storedOf(&e.sub.models[0]) {
+			own[key] = e.stored[key]
+		}
+		audited := audit.Evidence{Path: sub.quantizationPath, Quantization: *sub.quantization, Uses: sub.uses, Base: e.base, Rules: e.rules(), Facts: facts,
+			Stored: e.stored, Own: own, Unpaired: sub.unpaired, Samples: sub.baseSamples}
+		e.audit = audited.Run()
 	}
 	return e
 }
 
 // undecided is the end of a gate whose input another gate refused.
 func undecided(reason string) outcome {
-	return outcome{status: Undecided, notes: []string{"could not be decided: " + reason}}
+	return outcome{status: report.Undecided, notes: []string{"could not be decided: " + reason}}
 }
 
 // setDigest returns the digest of the set of files; ok is false when one of
@@ -119,41 +134,18 @@ func (e *evidence) rules() profiles.Ternary {
 	return profiles.Ternary{}
 }
 
-// groupMinimum is the smallest scale unit, 32 weights where no profile says.
-func (e *evidence) groupMinimum() int64 {
-	if minimum := e.rules().GroupMinimum; minimum > 0 {
-		return minimum
-	}
-	return 32
-}
-
-// The prefixes of the text model's names: published files of multimodal models
-// have the long one, text-only files of the same models the short one.
-const (
-	longPrefix  = "model.language_model."
-	shortPrefix = "model."
-)
-
-// textPrefix returns the one that names have.
-func textPrefix(names []string) string {
-	if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, longPrefix) }) {
-		return longPrefix
-	}
-	return shortPrefix
-}
-
 // underPrefix returns the contract with the text model's names under the short
 // prefix where the submission's have that: a text-only file of a multimodal
 // base holds the same tensors by their other names.
 func underPrefix(contract *manifest.Contract, names []string) *manifest.Contract {
-	if contract == nil || textPrefix(contract.Names()) != longPrefix || textPrefix(names) != shortPrefix {
+	if contract == nil || modelconfig.TextPrefix(contract.Names()) != modelconfig.LongPrefix || modelconfig.TextPrefix(names) != modelconfig.ShortPrefix {
 		return contract
 	}
 	renamed := *contract
 	renamed.Tensors = make(map[string]manifest.ContractTensor, len(contract.Tensors))
 	for name, tensor := range contract.Tensors {
-		if rest, ok := strings.CutPrefix(name, longPrefix); ok {
-			name = shortPrefix + rest
+		if rest, ok := strings.CutPrefix(name, modelconfig.LongPrefix); ok {
+			name = modelconfig.ShortPrefix + rest
 		}
 		renamed.Tensors[name] = tensor
 	}
@@ -202,7 +194,7 @@ func (e *evidence) storedOf(m *model) []manifest.StoredTensor {
 		}
 	}
 	slices.SortFunc(keys, func(a, b manifest.StoredTensor) int {
-		return cmp.Or(strings.Compare(a.File, b.File), compareNatural(a.Tensor, b.Tensor))
+		return cmp.Or(strings.Compare(a.File, b.File), report.CompareNatural(a.Tensor, b.Tensor))
 	})
 	return keys
 }

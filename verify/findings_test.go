@@ -12,18 +12,20 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
+	"slipway/verify/modelconfig"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 	"slipway/verify/ternary"
 )
 
 // errorsOf returns a gate's errors.
-func errorsOf(r *Report, gate string) []Finding {
+func errorsOf(r *report.Report, gate string) []report.Finding {
 	g, _ := r.Gate(gate)
-	return slices.DeleteFunc(slices.Clone(g.Findings), func(f Finding) bool { return f.Level != Error })
+	return slices.DeleteFunc(slices.Clone(g.Findings), func(f report.Finding) bool { return f.Level != report.Error })
 }
 
 // only demands that a gate has exactly one error, with texts in it.
-func only(t *testing.T, r *Report, gate string, texts ...string) {
+func only(t *testing.T, r *report.Report, gate string, texts ...string) {
 	t.Helper()
 	found := errorsOf(r, gate)
 	if len(found) != 1 {
@@ -53,11 +55,11 @@ func secondModel(f *fixture, folder string) {
 	config["architectures"], config["hidden_size"], config["num_hidden_layers"] = []string{"Qwen3ForCausalLM"}, 32, 1
 	config["intermediate_size"] = 16
 	delete(config, "layer_types")
-	parsed, err := parseConfig(mustJSON(config))
+	parsed, err := modelconfig.Parse(mustJSON(config))
 	if err != nil {
 		panic(err)
 	}
-	expected, _, err := expectedTensors(parsed, shortPrefix)
+	expected, _, err := modelconfig.Tensors(parsed, modelconfig.ShortPrefix)
 	if err != nil {
 		panic(err)
 	}
@@ -76,22 +78,22 @@ func TestSeveralModels(t *testing.T) {
 	clean := run(t, f.write(t), Options{Profile: toyProfile()}).Counts
 	secondModel(f, "draft")
 	for _, profile := range []profiles.Profile{whenDeclared(toyProfile()), whenDeclared(withoutBase())} {
-		report := run(t, f.write(t), Options{Profile: profile})
-		if err := report.Err(); err != nil {
-			t.Fatalf("%v\n%s", err, text(t, report))
+		r := run(t, f.write(t), Options{Profile: profile})
+		if err := r.Err(); err != nil {
+			t.Fatalf("%v\n%s", err, text(t, r))
 		}
-		if report.Counts.Unreferenced != 0 || report.Counts.Stored() != clean.Stored() {
-			t.Errorf("a second model is counted: %+v", *report.Counts)
+		if r.Counts.Unreferenced != 0 || r.Counts.Stored() != clean.Stored() {
+			t.Errorf("a second model is counted: %+v", *r.Counts)
 		}
-		if g, _ := report.Gate("coverage"); !strings.Contains(strings.Join(g.Notes, " "), "draft/config.json: another model") {
+		if g, _ := r.Gate("coverage"); !strings.Contains(strings.Join(g.Notes, " "), "draft/config.json: another model") {
 			t.Errorf("notes %v", g.Notes)
 		}
 	}
-	report := run(t, f.write(t), Options{Profile: toyProfile()})
-	if got := report.Failed(); !slices.Equal(got, []string{"coverage"}) {
-		t.Fatalf("%v fail\n%s", got, text(t, report))
+	r := run(t, f.write(t), Options{Profile: toyProfile()})
+	if got := r.Failed(); !slices.Equal(got, []string{"coverage"}) {
+		t.Fatalf("%v fail\n%s", got, text(t, r))
 	}
-	only(t, report, "coverage", "draft/config.json", "second model: 13 tensors")
+	only(t, r, "coverage", "draft/config.json", "second model: 13 tensors")
 }
 
 // Each model is judged by its own config.json, and by nobody else's.
@@ -115,11 +117,11 @@ func TestFaultsOfTheSecondModel(t *testing.T) {
 			f := newFixture()
 			secondModel(f, "draft")
 			test.alter(f)
-			report := run(t, f.write(t), Options{Profile: whenDeclared(toyProfile())})
-			if got := report.Failed(); !slices.Equal(got, []string{test.gate}) {
-				t.Fatalf("%v fail\n%s", got, text(t, report))
+			r := run(t, f.write(t), Options{Profile: whenDeclared(toyProfile())})
+			if got := r.Failed(); !slices.Equal(got, []string{test.gate}) {
+				t.Fatalf("%v fail\n%s", got, text(t, r))
 			}
-			only(t, report, test.gate, test.texts...)
+			only(t, r, test.gate, test.texts...)
 		})
 	}
 }
@@ -160,8 +162,8 @@ func TestBrokenShardsAreNamed(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFixture()
 			f.files["weights/bad.safetensors"] = test.data
-			report := run(t, f.write(t), Options{Profile: toyProfile()})
-			only(t, report, "safetensors", "weights/bad.safetensors", test.text, test.hint)
+			r := run(t, f.write(t), Options{Profile: toyProfile()})
+			only(t, r, "safetensors", "weights/bad.safetensors", test.text, test.hint)
 		})
 	}
 }
@@ -192,11 +194,11 @@ func TestCopiesOfTernaryTensors(t *testing.T) {
 				delete(f.shards[floatShard], gate0)
 			}
 			f.shards[floatShard][name] = &stored{safetensors.F32, []int64{256, 256}, make([]byte, 4*256*256)}
-			report := run(t, f.write(t), Options{Profile: toyProfile()})
-			if got := report.Failed(); !slices.Equal(got, []string{"coverage"}) {
-				t.Fatalf("%v fail\n%s", got, text(t, report))
+			r := run(t, f.write(t), Options{Profile: toyProfile()})
+			if got := r.Failed(); !slices.Equal(got, []string{"coverage"}) {
+				t.Fatalf("%v fail\n%s", got, text(t, r))
 			}
-			only(t, report, "coverage", "Tensor:"+name, "declares ternary", "remove it: a server")
+			only(t, r, "coverage", "Tensor:"+name, "declares ternary", "remove it: a server")
 		}
 	}
 	f := newFixture() // the clean twin: another shape stands for nothing
@@ -209,11 +211,11 @@ func TestCopiesOfTernaryTensors(t *testing.T) {
 func TestShapesWithoutAContract(t *testing.T) {
 	f := newFixture()
 	f.float(norm, safetensors.BF16, []int64{255})
-	report := run(t, f.write(t), Options{Profile: withoutBase()})
-	if got := report.Failed(); !slices.Equal(got, []string{"coverage"}) {
-		t.Fatalf("%v fail\n%s", got, text(t, report))
+	r := run(t, f.write(t), Options{Profile: withoutBase()})
+	if got := r.Failed(); !slices.Equal(got, []string{"coverage"}) {
+		t.Fatalf("%v fail\n%s", got, text(t, r))
 	}
-	only(t, report, "coverage", "Path:"+floatShard, norm, "[256]", "[255]")
+	only(t, r, "coverage", "Path:"+floatShard, norm, "[256]", "[255]")
 	unasked := withoutBase()
 	unasked.Gates = slices.DeleteFunc(slices.Clone(unasked.Gates), func(id string) bool { return id == "coverage" })
 	only(t, run(t, f.write(t), Options{Profile: unasked}), "config", "Path:"+floatShard, norm)
@@ -228,8 +230,8 @@ func TestWrongPrefix(t *testing.T) {
 	}
 	f := newFixture()
 	long(f)
-	report := run(t, f.write(t), Options{Profile: toyProfile()})
-	only(t, report, "coverage", "27 tensors", "model.language_model.")
+	r := run(t, f.write(t), Options{Profile: toyProfile()})
+	only(t, r, "coverage", "27 tensors", "model.language_model.")
 
 	plainDense := newFixture()
 	plainDense.shards, plainDense.noQuantization = map[string]map[string]*stored{}, true
@@ -256,13 +258,13 @@ func TestCascades(t *testing.T) {
 		if err := os.Remove(filepath.Join(root, ternaryShard)); err != nil {
 			t.Fatal(err)
 		}
-		report := run(t, root, Options{Profile: toyProfile()})
-		if got := report.Failed(); !slices.Equal(got, []string{"declared", "coverage"}) {
-			t.Fatalf("%v fail\n%s", got, text(t, report))
+		r := run(t, root, Options{Profile: toyProfile()})
+		if got := r.Failed(); !slices.Equal(got, []string{"declared", "coverage"}) {
+			t.Fatalf("%v fail\n%s", got, text(t, r))
 		}
-		only(t, report, "coverage", ternaryShard, "26 stored tensors are in it")
+		only(t, r, "coverage", ternaryShard, "26 stored tensors are in it")
 		for _, id := range []string{"ternary", "stored"} {
-			if g, _ := report.Gate(id); g.Status != Undecided || len(g.Findings) > 0 {
+			if g, _ := r.Gate(id); g.Status != report.Undecided || len(g.Findings) > 0 {
 				t.Errorf("gate %s: %+v", id, g)
 			}
 		}
@@ -275,9 +277,9 @@ func TestCascades(t *testing.T) {
 		if err := os.Symlink("away", filepath.Join(root, ternaryShard)); err != nil {
 			t.Fatal(err)
 		}
-		report := run(t, root, Options{Profile: toyProfile()})
-		only(t, report, "paths", ternaryShard)
-		only(t, report, "coverage", ternaryShard, "gate paths")
+		r := run(t, root, Options{Profile: toyProfile()})
+		only(t, r, "paths", ternaryShard)
+		only(t, r, "coverage", ternaryShard, "gate paths")
 	})
 	t.Run("shard of an index is missing", func(t *testing.T) {
 		f := newFixture()
@@ -292,15 +294,15 @@ func TestCascades(t *testing.T) {
 		}
 		f.addIndex(f.index())
 		root := f.write(t)
-		if report := run(t, root, Options{Profile: plainProfile()}); report.Err() != nil {
-			t.Fatalf("the clean twin: %v", report.Err())
+		if r := run(t, root, Options{Profile: plainProfile()}); r.Err() != nil {
+			t.Fatalf("the clean twin: %v", r.Err())
 		}
 		if err := os.Remove(filepath.Join(root, "weights/b.safetensors")); err != nil {
 			t.Fatal(err)
 		}
-		report := run(t, root, Options{Profile: plainProfile()})
-		only(t, report, "coverage", "weights/b.safetensors", "tensors of the model are in it")
-		only(t, report, "index", "weights/b.safetensors")
+		r := run(t, root, Options{Profile: plainProfile()})
+		only(t, r, "coverage", "weights/b.safetensors", "tensors of the model are in it")
+		only(t, r, "index", "weights/b.safetensors")
 	})
 	t.Run("layers are missing", func(t *testing.T) {
 		for _, profile := range []profiles.Profile{toyProfile(), withoutBase()} {
@@ -322,11 +324,11 @@ func TestCascades(t *testing.T) {
 		whole := maps.Clone(f.shards[floatShard])
 		f.addIndex(f.index())
 		f.shards["weights/model.safetensors"] = whole
-		report := run(t, f.write(t), Options{Profile: plainProfile()})
-		if got := report.Failed(); !slices.Equal(got, []string{"index"}) {
-			t.Fatalf("%v fail\n%s", got, text(t, report))
+		r := run(t, f.write(t), Options{Profile: plainProfile()})
+		if got := r.Failed(); !slices.Equal(got, []string{"index"}) {
+			t.Fatalf("%v fail\n%s", got, text(t, r))
 		}
-		only(t, report, "index", "weights/model.safetensors", "repeats 27 tensors", "remove it")
+		only(t, r, "index", "weights/model.safetensors", "repeats 27 tensors", "remove it")
 	})
 	t.Run("shard that nothing refers to", func(t *testing.T) {
 		f := newFixture()
@@ -345,21 +347,11 @@ func TestTiedHeadInAnotherShard(t *testing.T) {
 	plain(f)
 	f.shards["weights/z.safetensors"] = map[string]*stored{"lm_head.weight": f.shards[floatShard][embed]}
 	f.addIndex(f.index())
-	report := run(t, f.write(t), Options{Profile: plainProfile()})
-	if err := report.Err(); err != nil {
-		t.Fatalf("%v\n%s", err, text(t, report))
+	r := run(t, f.write(t), Options{Profile: plainProfile()})
+	if err := r.Err(); err != nil {
+		t.Fatalf("%v\n%s", err, text(t, r))
 	}
-	vector{names: "is a copy of the embedding"}.look(t, report, "coverage", Warning)
-}
-
-func TestNaturalOrder(t *testing.T) {
-	want := []string{"", "a", "a.2.b", "a.9.a", "a.010", "a.10", "a.10.c", "a.100", "b"}
-	got := slices.Clone(want)
-	slices.Reverse(got)
-	slices.SortFunc(got, compareNatural)
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	vector{names: "is a copy of the embedding"}.look(t, r, "coverage", report.Warning)
 }
 
 func TestLayerRanges(t *testing.T) {
@@ -377,28 +369,28 @@ func TestLayerRanges(t *testing.T) {
 func TestFoldersWithoutWeights(t *testing.T) {
 	empty := run(t, t.TempDir(), Options{Profile: withoutBase()})
 	for _, id := range []string{"paths", "files", "coverage"} {
-		if g, _ := empty.Gate(id); g.Status != Fail {
+		if g, _ := empty.Gate(id); g.Status != report.Fail {
 			t.Errorf("an empty folder: gate %s is %q", id, g.Status)
 		}
 	}
 	f := newFixture()
 	f.shards, f.quant.Tensors, f.noQuantization = nil, nil, true
 	f.files["weights/pytorch_model.bin"] = []byte("PK\x03\x04weights")
-	report := run(t, f.write(t), Options{Profile: plainProfile()})
+	r := run(t, f.write(t), Options{Profile: plainProfile()})
 	found := false
-	for _, finding := range errorsOf(report, "files") {
+	for _, finding := range errorsOf(r, "files") {
 		found = found || strings.Contains(finding.Problem, "no weights") && strings.Contains(finding.Hint, "convert the weights to safetensors")
 	}
 	if !found {
-		t.Error(text(t, report))
+		t.Error(text(t, r))
 	}
 }
 
 func TestSecondReaderIsNamed(t *testing.T) {
 	f := newFixture()
 	blockFP8(f)
-	report := run(t, f.write(t), Options{Profile: plainProfile()})
-	g, _ := report.Gate("safetensors")
+	r := run(t, f.write(t), Options{Profile: plainProfile()})
+	g, _ := r.Gate("safetensors")
 	if notes := strings.Join(g.Notes, " "); !strings.Contains(notes, "nlpodyssey/safetensors") || !strings.Contains(notes, "does not know F8_E4M3,") {
 		t.Error(notes)
 	}
@@ -430,8 +422,8 @@ func TestVerdictComesFirst(t *testing.T) {
 	f.codes(gate0).data[9] |= 3
 	profile := toyProfile()
 	profile.Gates, profile.MayUndecided = append(slices.Clone(profile.Gates), "wheels", "components", "quality"), []string{"components", "quality"}
-	report := run(t, f.write(t), Options{Profile: profile})
-	failed := text(t, report)
+	r := run(t, f.write(t), Options{Profile: profile})
+	failed := text(t, r)
 	if !strings.HasPrefix(failed, "FAIL: ternary; undecided, which the profile does not allow: wheels; 2 gates undecided\n") {
 		t.Error(failed)
 	}
@@ -444,20 +436,9 @@ func TestVerdictComesFirst(t *testing.T) {
 		}
 		at += next
 	}
-	for _, once := range []string{report.Set, report.Counts.Fraction, report.Counts.StoredRatio, "self-declared, not"} {
+	for _, once := range []string{r.Set, r.Counts.Fraction, r.Counts.StoredRatio, "self-declared, not"} {
 		if n := strings.Count(failed, once); n != 1 {
 			t.Errorf("%q stands %d times\n%s", once, n, failed)
 		}
-	}
-}
-
-func TestGroupedNumbers(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567", -100: "-100"} {
-		if got := grouped(n); got != want {
-			t.Errorf("grouped(%d) = %q, want %q", n, got, want)
-		}
-	}
-	if plural(1, "tensor") != "1 tensor" || isAre(2, "tensor of the model") != "2 tensors of the model are" {
-		t.Error("plurals")
 	}
 }

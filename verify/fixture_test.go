@@ -17,6 +17,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 	"slipway/verify/ternary"
 )
 
@@ -333,7 +334,7 @@ func withoutBase() profiles.Profile {
 
 func strict(p profiles.Profile) profiles.Profile {
 	rules := *p.Ternary
-	rules.Counting = CountStrict
+	rules.Counting = report.CountStrict
 	p.Ternary = &rules
 	return p
 }

@@ -7,12 +7,14 @@ import (
 	"slices"
 
 	"slipway/manifest"
+	"slipway/verify/modelconfig"
+	"slipway/verify/report"
 	"slipway/verify/scan"
 )
 
 func decideConfig(e *evidence) outcome {
 	if len(e.sub.shards) == 0 {
-		return outcome{status: NotApplicable, notes: []string{"there is no .safetensors file"}}
+		return outcome{status: report.NotApplicable, notes: []string{"there is no .safetensors file"}}
 	}
 	var o outcome
 	for i := range e.sub.models {
@@ -36,12 +38,12 @@ type configCheck struct {
 	*evidence
 	outcome
 	model  *model
-	config *modelConfig
+	config *modelconfig.Config
 }
 
 func (c *configCheck) check() {
 	if c.model.configPath == "" {
-		c.fail(Finding{Path: path.Join(c.model.folders[0], configName), Problem: "is missing",
+		c.fail(report.Finding{Path: path.Join(c.model.folders[0], configName), Problem: "is missing",
 			Hint: "copy it from the base model: servers take the model's dimensions from it"})
 		return
 	}
@@ -66,7 +68,7 @@ func (c *configCheck) otherConfigs() {
 		if f := c.facts[p]; f != nil && p != c.model.configPath {
 			err := f.Unreadable()
 			if err == nil {
-				_, err = parseConfig(f.Small)
+				_, err = modelconfig.Parse(f.Small)
 			}
 			if err != nil {
 				c.unsound(p, err)
@@ -76,7 +78,7 @@ func (c *configCheck) otherConfigs() {
 }
 
 func (c *configCheck) bad(p, problem, want, got, hint string) {
-	c.fail(Finding{Path: p, Problem: problem, Want: want, Got: got, Hint: hint})
+	c.fail(report.Finding{Path: p, Problem: problem, Want: want, Got: got, Hint: hint})
 }
 
 // unsound records a small file that cannot be read as what it should be.
@@ -90,11 +92,11 @@ func (c *configCheck) unsound(p string, err error) {
 
 // unsound is the finding for a small file that cannot be read as what it
 // should be: it may be another thing altogether.
-func unsound(p string, f *scan.File, err error) Finding {
+func unsound(p string, f *scan.File, err error) report.Finding {
 	if what, hint := mistaken(f.Head, f.Size); what != "" && f.Err == nil {
-		return Finding{Path: p, Problem: "is " + what, Hint: hint}
+		return report.Finding{Path: p, Problem: "is " + what, Hint: hint}
 	}
-	return Finding{Path: p, Problem: err.Error(), Hint: manifest.Hint(err)}
+	return report.Finding{Path: p, Problem: err.Error(), Hint: manifest.Hint(err)}
 }
 
 // shapes compares the tensors that the config implies with those that are
@@ -102,7 +104,7 @@ func unsound(p string, f *scan.File, err error) Finding {
 // one, where no contract tells it more.
 func (c *configCheck) shapes() {
 	tensors := c.logical(c.model)
-	expected, known, err := expectedTensors(c.config, textPrefix(slices.Collect(maps.Keys(tensors))))
+	expected, known, err := modelconfig.Tensors(c.config, modelconfig.TextPrefix(slices.Collect(maps.Keys(tensors))))
 	switch {
 	case err != nil:
 		c.bad(c.model.configPath, err.Error(), "", "", "write the config of the model that is stored")
@@ -120,19 +122,19 @@ func (c *configCheck) shapes() {
 
 // otherShape is the finding for a tensor that config.json does not describe;
 // its path is the shard's, where the tensor is.
-func (e *evidence) otherShape(want expectedTensor, got logical) Finding {
-	return Finding{Path: got.at.File, Tensor: want.Name, Problem: "has another shape than config.json implies",
+func (e *evidence) otherShape(want modelconfig.Tensor, got logical) report.Finding {
+	return report.Finding{Path: got.at.File, Tensor: want.Name, Problem: "has another shape than config.json implies",
 		Want: fmt.Sprint(want.Shape), Got: fmt.Sprint(got.shape), Hint: "write the config of the model that is stored, or export the tensor again"}
 }
 
 func (c *configCheck) embedding(tensors map[string]logical) {
 	for name, tensor := range tensors {
-		if roleByName(name) != manifest.RoleEmbedding || len(tensor.shape) != 2 {
+		if manifest.RoleOf(name) != manifest.RoleEmbedding || len(tensor.shape) != 2 {
 			continue
 		}
 		want := []int64{c.config.Vocabulary, c.config.Hidden}
 		if (want[0] != 0 && want[0] != tensor.shape[0]) || (want[1] != 0 && want[1] != tensor.shape[1]) {
-			c.fail(c.otherShape(expectedTensor{name, want}, tensor))
+			c.fail(c.otherShape(modelconfig.Tensor{Name: name, Shape: want}, tensor))
 		}
 	}
 }
@@ -143,7 +145,7 @@ func (c *configCheck) tie() {
 		return
 	}
 	for name := range c.logical(c.model) {
-		if roleByName(name) == manifest.RoleHead {
+		if manifest.RoleOf(name) == manifest.RoleHead {
 			return
 		}
 	}
@@ -181,7 +183,7 @@ func (c *configCheck) noTokenizer(folder string) {
 			}
 		}
 	}
-	c.warn(Finding{Path: p, Problem: "is missing", Hint: hint})
+	c.warn(report.Finding{Path: p, Problem: "is missing", Hint: hint})
 }
 
 func (c *configCheck) inVocabulary(p, key string, ids []int64) {
@@ -205,15 +207,15 @@ func (c *configCheck) tokenizer(p string) bool {
 	case err != nil:
 		c.bad(p, err.Error(), "", "", manifest.Hint(err))
 	case v == nil:
-	case v.err != nil:
-		c.unsound(p, fmt.Errorf("is not sound JSON: %w", v.err))
-	case v.tokens == 0:
+	case v.Err != nil:
+		c.unsound(p, fmt.Errorf("is not sound JSON: %w", v.Err))
+	case v.Tokens == 0:
 		c.bad(p, "has no token", "model.vocab, or added_tokens", "", again)
-	case c.config.Vocabulary > 0 && v.largest >= c.config.Vocabulary:
-		c.bad(p, "has token ids beyond config.json's vocab_size", fmt.Sprintf("at most %d", c.config.Vocabulary-1), fmt.Sprint(v.largest),
+	case c.config.Vocabulary > 0 && v.Largest >= c.config.Vocabulary:
+		c.bad(p, "has token ids beyond config.json's vocab_size", fmt.Sprintf("at most %d", c.config.Vocabulary-1), fmt.Sprint(v.Largest),
 			"take tokenizer and config from one model")
 	default:
-		c.note("%s: %d tokens, largest id %d, vocab_size %d", p, v.tokens, v.largest, c.config.Vocabulary)
+		c.note("%s: %d tokens, largest id %d, vocab_size %d", p, v.Tokens, v.Largest, c.config.Vocabulary)
 	}
 	return true
 }
@@ -224,14 +226,10 @@ func (c *configCheck) generation(p string) bool {
 	if f == nil {
 		return false
 	}
-	var fields configFields
+	var ends []int64
 	err := f.Unreadable()
 	if err == nil {
-		err = manifest.DecodeStrict(f.Small, &fields)
-	}
-	var ends []int64
-	if err == nil {
-		ends, err = fields.tokens("eos_token_id")
+		ends, err = modelconfig.EndTokens(f.Small)
 	}
 	if err != nil {
 		c.unsound(p, err)
@@ -240,9 +238,24 @@ func (c *configCheck) generation(p string) bool {
 	c.inVocabulary(p, "eos_token_id", ends)
 	for _, id := range c.config.EndTokens {
 		if len(ends) > 0 && !slices.Contains(ends, id) {
-			c.warn(Finding{Path: p, Problem: "does not end on config.json's eos_token_id", Want: fmt.Sprint(id), Got: fmt.Sprint(ends),
+			c.warn(report.Finding{Path: p, Problem: "does not end on config.json's eos_token_id", Want: fmt.Sprint(id), Got: fmt.Sprint(ends),
 				Hint: "list it too, or answers may run on past their end"})
 		}
 	}
 	return true
+}
+
+// basis refuses a config.json that says so of a model which the quantization
+// manifest describes: its formats have no such basis, so that either the file or
+// the weights are wrong.
+func (c *configCheck) basis() {
+	f := c.facts[c.model.configPath]
+	var content any
+	if !c.model.quantized || f == nil || manifest.DecodeLoose(f.Small, &content) != nil {
+		return
+	}
+	for _, key := range modelconfig.BasisKeys(content) {
+		c.bad(c.model.configPath, fmt.Sprintf("%s says that weights are stored in another basis than the model's", manifest.Clip(key)),
+			"no such key", "", "store the weights in the model's own basis and remove the key, or list the tensors as float")
+	}
 }

@@ -9,14 +9,17 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
+	"slipway/verify/modelconfig"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 func decideCoverage(e *evidence) outcome {
 	var o outcome
 	switch {
 	case len(e.sub.shards) == 0:
-		o.fail(Finding{Problem: "there is no .safetensors file, and so no tensor of the base", Hint: "see gate files"})
+		o.fail(report.Finding{Problem: "there is no .safetensors file, and so no tensor of the base", Hint: "see gate files"})
 		return o
 	case e.blocked != "":
 		return undecided(e.blocked)
@@ -62,7 +65,7 @@ func (o *outcome) cover(c *coverage) {
 func (o *outcome) seconds(e *evidence) {
 	for i := range e.sub.models {
 		if m := &e.sub.models[i]; e.isSecond(m) {
-			o.fail(Finding{Path: m.name(), Problem: fmt.Sprintf("is a second model: %s beside the model that is submitted", plural(len(e.storedOf(m)), "tensor")),
+			o.fail(report.Finding{Path: m.name(), Problem: fmt.Sprintf("is a second model: %s beside the model that is submitted", words.Plural(len(e.storedOf(m)), "tensor")),
 				Hint: fmt.Sprintf("remove the folder %s, or list its tensors in the quantization manifest", m.folders[0])})
 		}
 	}
@@ -90,11 +93,11 @@ func (c *coverage) plain() {
 	for _, key := range c.storedOf(c.model) {
 		facts := c.stats(key)
 		if facts.NonFinite > 0 {
-			c.fail(Finding{Path: key.File, Tensor: key.Tensor, Hint: "export it again, and look for the step that made them",
-				Problem: fmt.Sprintf("%s NaN or infinite, the first at element %d", isAre(facts.NonFinite, "element"), facts.FirstNonFinite)})
+			c.fail(report.Finding{Path: key.File, Tensor: key.Tensor, Hint: "export it again, and look for the step that made them",
+				Problem: fmt.Sprintf("%s NaN or infinite, the first at element %d", words.Are(facts.NonFinite, "element"), facts.FirstNonFinite)})
 		}
 		if other := c.tensors[key.Tensor].at.File; path.Dir(other) != path.Dir(key.File) { // within one folder, gate index says so
-			c.fail(Finding{Path: key.File, Tensor: key.Tensor, Problem: "is stored in several folders", Got: other, Hint: "remove one"})
+			c.fail(report.Finding{Path: key.File, Tensor: key.Tensor, Problem: "is stored in several folders", Got: other, Hint: "remove one"})
 		}
 	}
 	c.blockScales()
@@ -115,7 +118,7 @@ func (c *coverage) blockScales() {
 		dtype := c.stored[tensor.at].DType
 		_, scaled := c.tensors[name+scaleSuffix]
 		if (dtype == safetensors.F8E4M3 || dtype == safetensors.F8E5M2) && !scaled {
-			c.fail(Finding{Path: tensor.at.File, Tensor: name, Problem: "is FP8 without its block scales", Want: name + scaleSuffix,
+			c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "is FP8 without its block scales", Want: name + scaleSuffix,
 				Hint: "store the scales beside it, or the weight in BF16"})
 		}
 	}
@@ -135,7 +138,7 @@ func (c *coverage) blockScale(name string, scale, weight logical) {
 			want[i] = (weight.shape[i] + max(block, 1) - 1) / max(block, 1)
 		}
 		if !slices.Equal(want, scale.shape) {
-			c.fail(Finding{Path: scale.at.File, Tensor: name, Problem: "does not have one scale for each block", Want: fmt.Sprint(want), Got: fmt.Sprint(scale.shape),
+			c.fail(report.Finding{Path: scale.at.File, Tensor: name, Problem: "does not have one scale for each block", Want: fmt.Sprint(want), Got: fmt.Sprint(scale.shape),
 				Hint: fmt.Sprintf("config.json's weight_block_size is %v: quantize with it, or correct it", config.QuantBlock)})
 		}
 	}
@@ -154,8 +157,8 @@ func (c *coverage) names() {
 		c.note("no contract and no readable config.json: only references were checked")
 		return
 	}
-	prefix := textPrefix(slices.Collect(maps.Keys(c.tensors)))
-	expected, known, err := expectedTensors(config, prefix)
+	prefix := modelconfig.TextPrefix(slices.Collect(maps.Keys(c.tensors)))
+	expected, known, err := modelconfig.Tensors(config, prefix)
 	switch {
 	case err != nil:
 		c.note("%s: %v; only references were checked", p, err)
@@ -165,8 +168,8 @@ func (c *coverage) names() {
 		return
 	}
 	c.note("no contract: the tensors are those that the submission's own %s implies (self-declared)", p)
-	if !prefixAllowed(config.Architecture, prefix) {
-		c.wrongPrefix(shortPrefix, prefix, config.Architecture)
+	if !modelconfig.PrefixAllowed(config.Architecture, prefix) {
+		c.wrongPrefix(modelconfig.ShortPrefix, prefix, config.Architecture)
 	}
 	c.againstExpected(expected)
 }
@@ -180,12 +183,12 @@ func (c *coverage) wrongPrefix(want, got, owner string) {
 			n++
 		}
 	}
-	c.fail(Finding{Path: c.model.name(), Problem: fmt.Sprintf("the names of %s begin otherwise than those of %s", plural(n, "tensor"), owner),
+	c.fail(report.Finding{Path: c.model.name(), Problem: fmt.Sprintf("the names of %s begin otherwise than those of %s", words.Plural(n, "tensor"), owner),
 		Want: want, Got: got, Hint: "rename the tensors, or loaders do not find them"})
 }
 
 // againstExpected compares the tensors with those that config.json implies.
-func (c *coverage) againstExpected(expected []expectedTensor) {
+func (c *coverage) againstExpected(expected []modelconfig.Tensor) {
 	wanted := map[string][]int64{}
 	var missing []string
 	for _, t := range expected {
@@ -194,7 +197,7 @@ func (c *coverage) againstExpected(expected []expectedTensor) {
 		switch {
 		case there && !slices.Equal(got.shape, t.Shape):
 			c.fail(c.otherShape(t, got))
-		case !there && roleByName(t.Name) != manifest.RoleHead: // gate config compares the tie flag
+		case !there && manifest.RoleOf(t.Name) != manifest.RoleHead: // gate config compares the tie flag
 			missing = append(missing, t.Name)
 		}
 	}
@@ -202,7 +205,7 @@ func (c *coverage) againstExpected(expected []expectedTensor) {
 	var extra []string
 	for name, tensor := range c.tensors {
 		_, known := wanted[name]
-		role := roleByName(name)
+		role := manifest.RoleOf(name)
 		switch {
 		case known, role == manifest.RoleHead:
 		case role == manifest.RoleVision || role == manifest.RoleMTP:
@@ -211,7 +214,7 @@ func (c *coverage) againstExpected(expected []expectedTensor) {
 			extra = append(extra, name)
 		}
 	}
-	c.extra(extra, wanted, Finding{Problem: "is not a tensor of the model that config.json describes",
+	c.extra(extra, wanted, report.Finding{Problem: "is not a tensor of the model that config.json describes",
 		Hint: "remove it, or write the config of the model that is stored"}, c.fail)
 }
 
@@ -219,10 +222,10 @@ func (c *coverage) againstExpected(expected []expectedTensor) {
 // in floating point.
 func (c *coverage) besidesText(name string, tensor logical, role manifest.Role) {
 	if c.options.Profile.VisionMTP == profiles.Forbidden {
-		c.fail(Finding{Path: tensor.at.File, Tensor: name, Problem: fmt.Sprintf("%s tensors are not allowed", role), Hint: "leave them out"})
+		c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: fmt.Sprintf("%s tensors are not allowed", role), Hint: "leave them out"})
 	}
 	if tensor.kind != "" && tensor.kind != manifest.KindFloat {
-		c.fail(Finding{Path: tensor.at.File, Tensor: name, Problem: fmt.Sprintf("%s tensors stay unchanged", role), Want: manifest.KindFloat, Got: tensor.kind,
+		c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: fmt.Sprintf("%s tensors stay unchanged", role), Want: manifest.KindFloat, Got: tensor.kind,
 			Hint: "store it as in the base, or leave all of them out where the task allows that"})
 	}
 }
@@ -235,7 +238,7 @@ func (c *coverage) tiedHead() {
 	}
 	var head, embedding *logical
 	for name, tensor := range c.tensors {
-		switch roleByName(name) {
+		switch manifest.RoleOf(name) {
 		case manifest.RoleHead:
 			head = &tensor
 		case manifest.RoleEmbedding:
@@ -253,9 +256,9 @@ func (c *coverage) tiedHead() {
 	if digest.IsZero() || other.IsZero() {
 		return // shards without manifest or index, which gate index refuses
 	}
-	f := Finding{Path: head.at.File, Tensor: "lm_head.weight", Hint: "drop it, or set tie_word_embeddings to false"}
+	f := report.Finding{Path: head.at.File, Tensor: "lm_head.weight", Hint: "drop it, or set tie_word_embeddings to false"}
 	if digest == other {
-		f.Problem = fmt.Sprintf("is a copy of the embedding that config.json says is the head: %s bytes for nothing", grouped(stored.Bytes()))
+		f.Problem = fmt.Sprintf("is a copy of the embedding that config.json says is the head: %s bytes for nothing", words.Grouped(stored.Bytes()))
 		c.warn(f)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"slipway/manifest"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 	"slipway/verify/scan"
 )
 
@@ -38,7 +39,7 @@ func (o *outcome) declaration(e *evidence, p string) {
 		return // gate files says so where it is required
 	}
 	if err := f.Unreadable(); err != nil {
-		o.fail(Finding{Path: p, Problem: err.Error(), Hint: manifest.Hint(err)})
+		o.fail(report.Finding{Path: p, Problem: err.Error(), Hint: manifest.Hint(err)})
 		return
 	}
 	if p == backbonePath {
@@ -90,7 +91,7 @@ func (o *outcome) names(p string, base profiles.Base, values []leaf) {
 		return text == "" || slices.ContainsFunc(values, func(l leaf) bool { return strings.Contains(l.value, text) })
 	}
 	if !holds(base.Repository) {
-		o.fail(Finding{Path: p, Problem: "does not name the pinned " + base.Label + " base", Want: base.Repository, Hint: "slipway build writes the file where it is absent"})
+		o.fail(report.Finding{Path: p, Problem: "does not name the pinned " + base.Label + " base", Want: base.Repository, Hint: "slipway build writes the file where it is absent"})
 	}
 	if holds(base.Revision) {
 		return
@@ -99,7 +100,7 @@ func (o *outcome) names(p string, base profiles.Base, values []leaf) {
 	for _, l := range values {
 		others = append(others, revisionPattern.FindAllString(l.value, 4)...)
 	}
-	o.fail(Finding{Path: p, Problem: "does not name the pinned revision of the " + base.Label + " base",
+	o.fail(report.Finding{Path: p, Problem: "does not name the pinned revision of the " + base.Label + " base",
 		Want: base.Revision, Got: manifest.Clip(strings.Join(others, ", ")), Hint: "start from the pinned revision, and name all 40 digits of it"})
 }
 
@@ -115,22 +116,22 @@ func (o *outcome) declaredContract(e *evidence, declared manifest.Contract) {
 		return
 	}
 	if declared.TiedHead != trusted.TiedHead {
-		o.fail(Finding{Path: backbonePath, Problem: "tied_head differs from the base", Want: fmt.Sprint(trusted.TiedHead), Got: fmt.Sprint(declared.TiedHead), Hint: theirs})
+		o.fail(report.Finding{Path: backbonePath, Problem: "tied_head differs from the base", Want: fmt.Sprint(trusted.TiedHead), Got: fmt.Sprint(declared.TiedHead), Hint: theirs})
 	}
 	for _, name := range declared.Names() {
 		want, known := trusted.Tensors[name]
 		got := declared.Tensors[name]
 		switch {
 		case !known:
-			o.fail(Finding{Path: backbonePath, Tensor: name, Problem: "is not a tensor of the base", Hint: theirs})
+			o.fail(report.Finding{Path: backbonePath, Tensor: name, Problem: "is not a tensor of the base", Hint: theirs})
 		case want.DType != got.DType || !slices.Equal(want.Shape, got.Shape) || want.Role != got.Role:
-			o.fail(Finding{Path: backbonePath, Tensor: name, Problem: "differs from the base",
+			o.fail(report.Finding{Path: backbonePath, Tensor: name, Problem: "differs from the base",
 				Want: fmt.Sprintf("%s %v %s", want.DType, want.Shape, want.Role), Got: fmt.Sprintf("%s %v %s", got.DType, got.Shape, got.Role), Hint: theirs})
 		}
 	}
 	for _, name := range trusted.Names() {
 		if _, there := declared.Tensors[name]; !there && trusted.Tensors[name].Role == manifest.RoleBackbone {
-			o.fail(Finding{Path: backbonePath, Tensor: name, Problem: "the base's tensor is not listed", Hint: theirs})
+			o.fail(report.Finding{Path: backbonePath, Tensor: name, Problem: "the base's tensor is not listed", Hint: theirs})
 		}
 	}
 }
@@ -141,10 +142,10 @@ const theirs = "use the pinned base's own: slipway build writes it where it is a
 // pins compares a repository and revision that a file gives for a base.
 func (o *outcome) pins(p string, base profiles.Base, repository, revision string) {
 	if repository != base.Repository {
-		o.fail(Finding{Path: p, Problem: "names another base model", Want: base.Repository, Got: manifest.Clip(repository), Hint: "start from the base that the task pins, and name it"})
+		o.fail(report.Finding{Path: p, Problem: "names another base model", Want: base.Repository, Got: manifest.Clip(repository), Hint: "start from the base that the task pins, and name it"})
 	}
 	if revision != base.Revision {
-		o.fail(Finding{Path: p, Problem: "names another revision of the base model", Want: base.Revision, Got: manifest.Clip(revision), Hint: "start from the pinned revision, and name all 40 digits of it"})
+		o.fail(report.Finding{Path: p, Problem: "names another revision of the base model", Want: base.Revision, Got: manifest.Clip(revision), Hint: "start from the pinned revision, and name all 40 digits of it"})
 	}
 }
 
@@ -190,12 +191,12 @@ func (o *outcome) inventory(e *evidence) {
 		return
 	}
 	if err := f.Unreadable(); err != nil {
-		o.fail(Finding{Path: manifest.InventoryPath, Problem: err.Error(), Hint: manifest.Hint(err)})
+		o.fail(report.Finding{Path: manifest.InventoryPath, Problem: err.Error(), Hint: manifest.Hint(err)})
 		return
 	}
 	inventory, err := manifest.DecodeInventory(f.Small)
 	if err != nil {
-		o.fail(Finding{Path: manifest.InventoryPath, Problem: err.Error(), Hint: "build the bundle again"})
+		o.fail(report.Finding{Path: manifest.InventoryPath, Problem: err.Error(), Hint: "build the bundle again"})
 		return
 	}
 	there := make(map[string]manifest.File, len(e.tree.Files))
@@ -208,18 +209,18 @@ func (o *outcome) inventory(e *evidence) {
 		if got, ok := there[want.Path]; ok {
 			o.inventoryRow(want, got, e.facts[want.Path])
 		} else {
-			o.fail(Finding{Path: want.Path, Problem: "is in the inventory and not there", Hint: "copy it too, or build the bundle again"})
+			o.fail(report.Finding{Path: want.Path, Problem: "is in the inventory and not there", Hint: "copy it too, or build the bundle again"})
 		}
 	}
 	for _, file := range e.tree.Files {
 		if !listed[file.Path] {
-			o.fail(Finding{Path: file.Path, Problem: "is not in the inventory", Hint: "build the bundle again"})
+			o.fail(report.Finding{Path: file.Path, Problem: "is not in the inventory", Hint: "build the bundle again"})
 		}
 	}
 }
 
 func (o *outcome) inventoryRow(want, got manifest.File, f *scan.File) {
-	finding := Finding{Path: want.Path, Hint: "build the bundle again"}
+	finding := report.Finding{Path: want.Path, Hint: "build the bundle again"}
 	switch {
 	case f.Err != nil: // gate digests says so
 		return
@@ -239,30 +240,30 @@ func (o *outcome) inventoryRow(want, got manifest.File, f *scan.File) {
 const claimsShown = 16
 
 // claims lists what only the submission says of itself.
-func (e *evidence) claims() []Claim {
-	var claims []Claim
+func (e *evidence) claims() []report.Claim {
+	var claims []report.Claim
 	if q := e.sub.quantization; q != nil {
 		for name, value := range map[string]*string{"base_model": q.BaseModel, "base_revision": q.BaseRevision} {
 			if value != nil {
-				claims = append(claims, Claim{e.sub.quantizationPath, name, manifest.Clip(*value)})
+				claims = append(claims, report.Claim{Source: e.sub.quantizationPath, Name: name, Value: manifest.Clip(*value)})
 			}
 		}
 	}
 	for _, m := range e.sub.models {
 		if m.config != nil {
-			claims = append(claims, Claim{m.configPath, "architecture", manifest.Clip(m.config.Architecture)})
+			claims = append(claims, report.Claim{Source: m.configPath, Name: "architecture", Value: manifest.Clip(m.config.Architecture)})
 		}
 	}
 	for _, p := range []string{architecturePath, startingPath, backbonePath} {
 		claims = append(claims, e.declarationClaims(p)...)
 	}
-	slices.SortStableFunc(claims, func(a, b Claim) int {
+	slices.SortStableFunc(claims, func(a, b report.Claim) int {
 		return strings.Compare(a.Source+"\x00"+a.Name, b.Source+"\x00"+b.Name)
 	})
 	return claims
 }
 
-func (e *evidence) declarationClaims(p string) []Claim {
+func (e *evidence) declarationClaims(p string) []report.Claim {
 	var content any
 	f := e.facts[p]
 	if f == nil || f.Small == nil || json.Unmarshal(f.Small, &content) != nil {
@@ -271,10 +272,10 @@ func (e *evidence) declarationClaims(p string) []Claim {
 	if object, ok := content.(map[string]any); ok {
 		delete(object, "tensors") // a contract's table: gate declared compares it
 	}
-	var claims []Claim
+	var claims []report.Claim
 	for _, l := range leaves(content) {
 		if len(claims) < claimsShown {
-			claims = append(claims, Claim{p, manifest.Clip(l.key), manifest.Clip(l.value)})
+			claims = append(claims, report.Claim{Source: p, Name: manifest.Clip(l.key), Value: manifest.Clip(l.value)})
 		}
 	}
 	return claims

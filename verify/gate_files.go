@@ -11,7 +11,9 @@ import (
 
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
+	"slipway/verify/report"
 	"slipway/verify/scan"
+	"slipway/verify/words"
 )
 
 func decideFiles(e *evidence) outcome {
@@ -32,7 +34,7 @@ func (o *outcome) weights(e *evidence) {
 	if len(e.sub.shards) > 0 {
 		return
 	}
-	f := Finding{Problem: "there are no weights: no .safetensors file", Hint: "put the model's .safetensors files under weights/"}
+	f := report.Finding{Problem: "there are no weights: no .safetensors file", Hint: "put the model's .safetensors files under weights/"}
 	if len(e.tree.Files) == 0 {
 		f.Problem = "there is no file, and so no weights"
 	} else if slices.ContainsFunc(e.tree.Files, func(f content.TreeFile) bool { return isTorch(f.Path) }) {
@@ -61,9 +63,9 @@ func (o *outcome) required(e *evidence) {
 		}
 		switch {
 		case len(matches) == 0:
-			o.fail(Finding{Path: r.Path, Problem: "is required and not there", Hint: hint})
+			o.fail(report.Finding{Path: r.Path, Problem: "is required and not there", Hint: hint})
 		case !slices.ContainsFunc(matches, func(f content.TreeFile) bool { return f.Size > 0 }):
-			o.fail(Finding{Path: matches[0].Path, Problem: "is required and empty", Hint: hint})
+			o.fail(report.Finding{Path: matches[0].Path, Problem: "is required and empty", Hint: hint})
 		}
 	}
 }
@@ -107,11 +109,11 @@ func (o *outcome) runtime(e *evidence, file content.TreeFile, f *scan.File) bool
 		return false
 	}
 	if e.rebuilt != nil && e.rebuilt.err == nil && program.Err == nil && e.rebuilt.digest == program.Digest {
-		o.note("%s: %s bytes of the runtime, which was built again from its source", file.Path, grouped(f.Size))
+		o.note("%s: %s bytes of the runtime, which was built again from its source", file.Path, words.Grouped(f.Size))
 		return true
 	}
-	o.warn(Finding{Path: file.Path, Problem: "is exempt as part of the vendored runtime, which was not proven to be what its source builds",
-		Got: grouped(f.Size) + " bytes", Hint: "slipway verify --rebuild proves it"})
+	o.warn(report.Finding{Path: file.Path, Problem: "is exempt as part of the vendored runtime, which was not proven to be what its source builds",
+		Got: words.Grouped(f.Size) + " bytes", Hint: "slipway verify --rebuild proves it"})
 	return true
 }
 
@@ -124,26 +126,26 @@ func (o *outcome) companion(file content.TreeFile, f *scan.File) {
 	}
 	switch {
 	case looksLikeSafetensors(f.Head, f.Size):
-		o.fail(Finding{Path: file.Path, Problem: "holds safetensors bytes under another extension", Hint: hint})
+		o.fail(report.Finding{Path: file.Path, Problem: "holds safetensors bytes under another extension", Hint: hint})
 	case slices.Contains(weightExtensions, extension):
-		o.fail(Finding{Path: file.Path, Problem: "is of a type that weights come in", Got: extension, Hint: hint})
+		o.fail(report.Finding{Path: file.Path, Problem: "is of a type that weights come in", Got: extension, Hint: hint})
 	case extension == ".whl":
 		if signatureOf(f.Head) != zipName {
-			o.fail(Finding{Path: file.Path, Problem: "is no wheel: it does not begin as a ZIP archive", Hint: hint})
+			o.fail(report.Finding{Path: file.Path, Problem: "is no wheel: it does not begin as a ZIP archive", Hint: hint})
 		}
 	case signatureOf(f.Head) != "":
-		o.fail(Finding{Path: file.Path, Problem: "holds " + signatureOf(f.Head) + " under another extension", Hint: hint})
+		o.fail(report.Finding{Path: file.Path, Problem: "holds " + signatureOf(f.Head) + " under another extension", Hint: hint})
 	case slices.Contains(compiledExtensions, extension):
-		o.warn(Finding{Path: file.Path, Problem: "is compiled code, which no gate looks into", Hint: "ship source, or a wheel"})
+		o.warn(report.Finding{Path: file.Path, Problem: "is compiled code, which no gate looks into", Hint: "ship source, or a wheel"})
 	case slices.Contains(textExtensions, extension):
 		if bits := entropy(&f.Ranges); bits > maxTextEntropy {
-			o.fail(Finding{Path: file.Path, Problem: "is text as dense as encoded weights",
+			o.fail(report.Finding{Path: file.Path, Problem: "is text as dense as encoded weights",
 				Want: fmt.Sprintf("at most %.1f bits a byte", maxTextEntropy), Got: fmt.Sprintf("%.2f", bits),
 				Hint: "remove it, or ship what it encodes as itself"})
 		}
 	case slices.Contains(tokenizerModels, path.Base(file.Path)) && f.Size <= maxTokenizerModel:
 	case f.Size > maxUnknownBytes:
-		o.fail(Finding{Path: file.Path, Problem: "is of an unknown type and larger than such a file may be",
+		o.fail(report.Finding{Path: file.Path, Problem: "is of an unknown type and larger than such a file may be",
 			Want: fmt.Sprintf("at most %d bytes", maxUnknownBytes), Got: fmt.Sprintf("%d bytes", f.Size), Hint: hint})
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"slipway/manifest/content"
+	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 // maxLogBytes is more than a log that documents something has.
@@ -60,9 +62,9 @@ func (o *outcome) stray(e *evidence) {
 		found[p].bytes += f.Size
 	}
 	for p, c := range found {
-		finding := Finding{Path: p, Problem: "looks like " + c.what, Hint: "remove it: a submission has what it serves and what documents it"}
+		finding := report.Finding{Path: p, Problem: "looks like " + c.what, Hint: "remove it: a submission has what it serves and what documents it"}
 		if c.files > 1 || strings.HasSuffix(p, "/") {
-			finding.Got = fmt.Sprintf("%s, %s bytes", plural(c.files, "file"), grouped(c.bytes))
+			finding.Got = fmt.Sprintf("%s, %s bytes", words.Plural(c.files, "file"), words.Grouped(c.bytes))
 		}
 		o.warn(finding)
 	}
@@ -92,7 +94,7 @@ func strayOf(f content.TreeFile, head []byte) (p, what string) {
 	case coreDump.MatchString(name) && strings.HasPrefix(string(head), "\x7fELF"):
 		return f.Path, "the memory of a program that crashed"
 	case slices.Contains([]string{".log", ".out", ".err"}, extension) && f.Size > maxLogBytes:
-		return f.Path, fmt.Sprintf("a log that nobody reads: it has %s bytes", grouped(f.Size))
+		return f.Path, fmt.Sprintf("a log that nobody reads: it has %s bytes", words.Grouped(f.Size))
 	}
 	return "", ""
 }

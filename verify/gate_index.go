@@ -9,12 +9,14 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
+	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 func decideIndex(e *evidence) outcome {
 	folders := e.indexFolders()
 	if len(folders) == 0 {
-		return outcome{status: NotApplicable, notes: []string{"there is no shard and no index"}}
+		return outcome{status: report.NotApplicable, notes: []string{"there is no shard and no index"}}
 	}
 	if e.blocked != "" {
 		return undecided(e.blocked)
@@ -52,7 +54,7 @@ func (o *outcome) indexOf(e *evidence, folder string) {
 	indexPath := path.Join(folder, safetensors.IndexName)
 	for _, f := range e.tree.Files {
 		if path.Dir(f.Path) == folder && f.Path != indexPath && strings.HasSuffix(f.Path, ".safetensors.index.json") {
-			o.warn(Finding{Path: f.Path, Problem: "is an index under a name that loaders do not look for", Want: safetensors.IndexName, Hint: "rename it, or remove it"})
+			o.warn(report.Finding{Path: f.Path, Problem: "is an index under a name that loaders do not look for", Want: safetensors.IndexName, Hint: "rename it, or remove it"})
 		}
 	}
 	facts := e.facts[indexPath]
@@ -61,11 +63,11 @@ func (o *outcome) indexOf(e *evidence, folder string) {
 		return
 	}
 	if err := facts.Unreadable(); err != nil {
-		o.fail(Finding{Path: indexPath, Problem: err.Error(), Hint: manifest.Hint(err)})
+		o.fail(report.Finding{Path: indexPath, Problem: err.Error(), Hint: manifest.Hint(err)})
 		return
 	}
 	if facts.Small == nil { // a folder without shards: nothing was kept of its files
-		o.fail(Finding{Path: indexPath, Problem: "is an index with no shard beside it", Hint: getShard})
+		o.fail(report.Finding{Path: indexPath, Problem: "is an index with no shard beside it", Hint: getShard})
 		return
 	}
 	index, err := safetensors.ReadIndex(facts.Small)
@@ -91,7 +93,7 @@ func (o *outcome) withoutIndex(e *evidence, folder string, shards map[string]*sa
 	case e.sub.quantizationPath != "":
 		o.note("folder %s: %s says which shard holds what", folder, e.sub.quantizationPath)
 	default:
-		o.fail(Finding{Path: path.Join(folder, safetensors.IndexName),
+		o.fail(report.Finding{Path: path.Join(folder, safetensors.IndexName),
 			Problem: fmt.Sprintf("is missing, and %d shards are there", len(shards)), Hint: "loaders find the shards of a sharded model by this file"})
 	}
 }
@@ -117,7 +119,7 @@ func (o *outcome) leftovers(folder string, shards map[string]*safetensors.Header
 			})
 		})
 		if repeats && (len(h.Tensors) > 1 || len(names) > 2) {
-			o.fail(Finding{Path: path.Join(folder, shard), Problem: fmt.Sprintf("repeats %s of the other shards", plural(len(h.Tensors), "tensor")),
+			o.fail(report.Finding{Path: path.Join(folder, shard), Problem: fmt.Sprintf("repeats %s of the other shards", words.Plural(len(h.Tensors), "tensor")),
 				Hint: "remove it: the other shards hold the model"})
 			delete(shards, shard)
 		}
@@ -139,7 +141,7 @@ var indexRemedies = map[safetensors.ProblemKind]string{
 
 func (o *outcome) problems(folder string, problems []safetensors.Problem) {
 	for _, p := range problems {
-		f := Finding{Path: path.Join(folder, p.Shard), Tensor: p.Tensor, Problem: p.Detail, Hint: indexRemedies[p.Kind]}
+		f := report.Finding{Path: path.Join(folder, p.Shard), Tensor: p.Tensor, Problem: p.Detail, Hint: indexRemedies[p.Kind]}
 		if p.Shard == "" {
 			f.Path = path.Join(folder, safetensors.IndexName)
 		}

@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"slipway/manifest/safetensors"
+	"slipway/verify/report"
 	"slipway/verify/scan"
+	"slipway/verify/words"
 )
 
 func decideSafetensors(e *evidence) outcome {
 	if len(e.sub.shards) == 0 {
-		return outcome{status: NotApplicable, notes: []string{"there is no .safetensors file"}}
+		return outcome{status: report.NotApplicable, notes: []string{"there is no .safetensors file"}}
 	}
 	var o outcome
 	for _, shard := range e.sub.shards {
@@ -24,7 +26,7 @@ func decideSafetensors(e *evidence) outcome {
 		default:
 			o.secondReader(shard, f)
 			for _, twins := range f.Header.CaseTwins() {
-				o.warn(Finding{Path: shard, Tensor: twins[1], Problem: "differs from another name only in case", Got: twins[0],
+				o.warn(report.Finding{Path: shard, Tensor: twins[1], Problem: "differs from another name only in case", Got: twins[0],
 					Hint: "rename one: a reader that ignores case takes one for the other"})
 			}
 		}
@@ -34,11 +36,11 @@ func decideSafetensors(e *evidence) outcome {
 
 // brokenShard says what is wrong with a shard: it is another thing altogether,
 // a part of a shard, or one that was written wrongly.
-func brokenShard(shard string, f *scan.File) Finding {
+func brokenShard(shard string, f *scan.File) report.Finding {
 	if what, hint := mistaken(f.Head, f.Size); what != "" {
-		return Finding{Path: shard, Problem: "is " + what, Hint: hint}
+		return report.Finding{Path: shard, Problem: "is " + what, Hint: hint}
 	}
-	finding := Finding{Path: shard, Tensor: f.HeaderErr.Tensor, Problem: fmt.Sprintf("%s (rule %s)", f.HeaderErr.Detail, f.HeaderErr.Rule), Hint: writeAgain}
+	finding := report.Finding{Path: shard, Tensor: f.HeaderErr.Tensor, Problem: fmt.Sprintf("%s (rule %s)", f.HeaderErr.Detail, f.HeaderErr.Rule), Hint: writeAgain}
 	if cutShort(f.HeaderErr) {
 		finding.Hint = getAgain
 	}
@@ -49,12 +51,12 @@ func brokenShard(shard string, f *scan.File) Finding {
 // accepted.
 func (o *outcome) secondReader(shard string, f *scan.File) {
 	const reader = "the second reader, nlpodyssey/safetensors,"
-	count := fmt.Sprintf("%s: %s, header of %s bytes", shard, plural(len(f.Header.Tensors), "tensor"), grouped(f.Header.DataStart))
+	count := fmt.Sprintf("%s: %s, header of %s bytes", shard, words.Plural(len(f.Header.Tensors), "tensor"), words.Grouped(f.Header.DataStart))
 	switch f.Opinion {
 	case safetensors.Accepted:
 		o.note("%s; %s agrees", count, reader)
 	case safetensors.Refused:
-		o.fail(Finding{Path: shard, Problem: fmt.Sprintf("%s refuses the header: %v", reader, f.OpinionErr), Hint: writeAgain})
+		o.fail(report.Finding{Path: shard, Problem: fmt.Sprintf("%s refuses the header: %v", reader, f.OpinionErr), Hint: writeAgain})
 	case safetensors.CannotRead:
 		var types []string
 		for _, t := range f.Unknown {

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"slipway/manifest"
+	"slipway/verify/report"
 	"slipway/verify/script"
+	"slipway/verify/script/shell"
 )
 
 // Bounds of the text files that are kept for gate script.
@@ -35,7 +37,7 @@ func isText(p string, size int64) bool {
 func decideScript(e *evidence) outcome {
 	switch f, there := e.facts[script.EntryPath]; {
 	case !there:
-		return outcome{status: NotApplicable, notes: []string{"there is no " + script.EntryPath + ": where the task requires it, see gate files"}}
+		return outcome{status: report.NotApplicable, notes: []string{"there is no " + script.EntryPath + ": where the task requires it, see gate files"}}
 	case f.Err != nil:
 		return undecided(script.EntryPath + " could not be read: see gate digests")
 	}
@@ -45,7 +47,7 @@ func decideScript(e *evidence) outcome {
 		o = undecided(a.Undecided)
 	}
 	for _, f := range a.Findings {
-		finding := Finding{Path: f.Path, Problem: f.Problem, Want: f.Want, Got: f.Got, Hint: f.Hint}
+		finding := report.Finding{Path: f.Path, Problem: f.Problem, Want: f.Want, Got: f.Got, Hint: f.Hint}
 		if f.Line > 0 {
 			finding.Problem = fmt.Sprintf("line %d: %s", f.Line, f.Problem)
 		}
@@ -71,7 +73,7 @@ func (e *evidence) analyse() *script.Analysis {
 	}
 	var s script.Submission
 	for _, f := range e.tree.Files {
-		file := script.File{Path: f.Path, Size: f.Size, Executable: f.Mode == manifest.ModeExecutable, Data: e.sub.texts[f.Path]}
+		file := shell.File{Path: f.Path, Size: f.Size, Executable: f.Mode == manifest.ModeExecutable, Data: e.sub.texts[f.Path]}
 		if facts := e.facts[f.Path]; facts != nil {
 			file.Head = facts.Head
 		}

@@ -6,6 +6,7 @@ import (
 
 	"slipway/verify/image"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 )
 
 const argparseServer = `import argparse
@@ -47,11 +48,11 @@ func TestScriptUndecided(t *testing.T) {
 	f := newFixture()
 	f.files["serve.sh"] = []byte("#!/bin/sh\n" + strings.Repeat("# a long script\n", 5000))
 	g, _ := run(t, f.write(t), Options{Profile: toyProfile()}).Gate("script")
-	if g.Status != Undecided || len(g.Notes) == 0 {
+	if g.Status != report.Undecided || len(g.Notes) == 0 {
 		t.Errorf("%+v", g)
 	}
 	delete(f.files, "serve.sh")
-	if g, _ := run(t, f.write(t), Options{Profile: toyProfile()}).Gate("script"); g.Status != NotApplicable {
+	if g, _ := run(t, f.write(t), Options{Profile: toyProfile()}).Gate("script"); g.Status != report.NotApplicable {
 		t.Errorf("%+v", g)
 	}
 }

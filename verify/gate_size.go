@@ -1,6 +1,11 @@
 package verify
 
-import "fmt"
+import (
+	"fmt"
+
+	"slipway/verify/report"
+	"slipway/verify/words"
+)
 
 func decideSize(e *evidence) outcome {
 	var o outcome
@@ -14,10 +19,10 @@ func decideSize(e *evidence) outcome {
 		return o
 	}
 	if sum <= limit {
-		o.note("%s bytes to spare below the limit of %s", grouped(limit-sum), grouped(limit))
+		o.note("%s bytes to spare below the limit of %s", words.Grouped(limit-sum), words.Grouped(limit))
 	} else {
-		o.fail(Finding{Problem: fmt.Sprintf("the files are %s bytes too large together", grouped(sum-limit)),
-			Want: fmt.Sprintf("at most %s bytes", grouped(limit)), Got: fmt.Sprintf("%s bytes", grouped(sum)),
+		o.fail(report.Finding{Problem: fmt.Sprintf("the files are %s bytes too large together", words.Grouped(sum-limit)),
+			Want: fmt.Sprintf("at most %s bytes", words.Grouped(limit)), Got: fmt.Sprintf("%s bytes", words.Grouped(sum)),
 			Hint: "leave out what is not needed: a head that the embedding serves as, F32 where 16 bits do"})
 	}
 	return o

@@ -5,23 +5,25 @@ import (
 	"slices"
 
 	"slipway/manifest"
+	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 func decideTernary(e *evidence) outcome {
 	if end, done := e.withoutAudit(); done {
 		return end
 	}
-	o := outcome{findings: slices.Clone(e.audit.findings)}
+	o := outcome{findings: slices.Clone(e.audit.Findings)}
 	o.formatText(e)
-	counts, bound := e.audit.counts, e.rules().FractionAbove
+	counts, bound := e.audit.Counts, e.rules().FractionAbove
 	switch {
 	case bound.Denominator == 0:
 		o.note("the profile has no bound")
 	case counts.FractionMargin > 0:
 		spare := (counts.FractionMargin + bound.Denominator/2) / bound.Denominator
-		o.note("%s to spare above %s of T+s+f", plural(int(spare), "ternary element"), ratio(bound))
+		o.note("%s to spare above %s of T+s+f", words.Plural(int(spare), "ternary element"), ratio(bound))
 	default:
-		o.fail(Finding{Path: e.sub.quantizationPath, Problem: "too little of the model is ternary",
+		o.fail(report.Finding{Path: e.sub.quantizationPath, Problem: "too little of the model is ternary",
 			Want: "T above " + ratio(bound) + " of T+s+f", Got: counts.Fraction, Hint: "use larger groups, or make more linear tensors ternary"})
 	}
 	return e.asFarAsThere(o)
@@ -44,7 +46,7 @@ func (o *outcome) formatText(e *evidence) {
 	if text == "" || !plain || knownFormat.MatchString(text) {
 		return
 	}
-	o.warn(Finding{Path: e.sub.quantizationPath, Problem: "format names another packing than the one that packed tensors are read as",
+	o.warn(report.Finding{Path: e.sub.quantizationPath, Problem: "format names another packing than the one that packed tensors are read as",
 		Want: "packed_2bit: U8, four codes a byte, lowest bits first along the input axis; value = (code - 1) * scale", Got: manifest.Clip(text),
 		Hint: "pack the codes so, or give each entry the format that it has; if they are packed so, correct the text"})
 }

@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"slipway/manifest"
+	"slipway/verify/report"
 	"slipway/verify/script"
+	"slipway/verify/words"
 )
 
 // Arguments of the servers' commands, as vLLM and SGLang name them.
@@ -24,7 +26,7 @@ func decideTextOnly(e *evidence) outcome {
 	for _, c := range a.Commands {
 		for _, word := range c.Argv {
 			if isSpeculative(word) {
-				o.fail(Finding{Path: c.Path, Problem: fmt.Sprintf("line %d starts the server with %s", c.Line, manifest.Clip(word)),
+				o.fail(report.Finding{Path: c.Path, Problem: fmt.Sprintf("line %d starts the server with %s", c.Line, manifest.Clip(word)),
 					Hint: "remove it: only the main language model may produce the answers"})
 			}
 		}
@@ -38,10 +40,10 @@ func decideTextOnly(e *evidence) outcome {
 	case vision+mtp == 0:
 		o.note("no vision or MTP tensor is stored")
 		return o
-	case e.ownRuntime() == Pass:
+	case e.ownRuntime() == report.Pass:
 		o.note("%s; the runtime's source, which %s was built from, shows that it does not read them", stored, runtimeProgram)
 		return o
-	case e.ownRuntime() == Undecided:
+	case e.ownRuntime() == report.Undecided:
 		return o.or(undecided(stored + "; whether the server is the one whose source is shipped, gate rebuild has not decided"))
 	case a.Main < 0:
 		return o.or(undecided(stored + "; what serves is not known: see gate script"))
@@ -53,10 +55,10 @@ func decideTextOnly(e *evidence) outcome {
 func storedBesides(vision, mtp int) string {
 	var parts []string
 	if vision > 0 {
-		parts = append(parts, isAre(int64(vision), "vision tensor")+" stored")
+		parts = append(parts, words.Are(int64(vision), "vision tensor")+" stored")
 	}
 	if mtp > 0 {
-		parts = append(parts, isAre(int64(mtp), "MTP tensor")+" stored")
+		parts = append(parts, words.Are(int64(mtp), "MTP tensor")+" stored")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -77,7 +79,7 @@ func (e *evidence) servesTextOnly(a *script.Analysis, stored string) (o outcome)
 	}
 	for i, c := range a.Commands {
 		if i != a.Main && sameProgram(c.Argv, main.Argv) && !hasWord(c.Argv, textOnlyFlag) {
-			o.warn(Finding{Path: c.Path, Problem: fmt.Sprintf("line %d starts the server without %s", c.Line, textOnlyFlag), Got: c.Branch,
+			o.warn(report.Finding{Path: c.Path, Problem: fmt.Sprintf("line %d starts the server without %s", c.Line, textOnlyFlag), Got: c.Branch,
 				Hint: "start it with the same arguments in every branch, or remove the branch"})
 		}
 	}
@@ -134,11 +136,11 @@ func (e *evidence) besidesText() (vision, mtp int) {
 func (e *evidence) roleOf(key manifest.StoredTensor) manifest.Role {
 	names := []string{key.Tensor}
 	for _, use := range e.sub.uses[key] {
-		names = append(names, use.entry)
+		names = append(names, use.Entry)
 	}
 	role := manifest.RoleBackbone
 	for _, name := range names {
-		r := roleByName(name)
+		r := manifest.RoleOf(name)
 		if e.base != nil {
 			if t, known := e.base.Tensors[name]; known {
 				r = t.Role
@@ -154,17 +156,17 @@ func (e *evidence) roleOf(key manifest.StoredTensor) manifest.Role {
 // ownRuntime says whether what serves is the program that the shipped source
 // builds: Pass, Undecided where it was not built here, Fail or NotApplicable
 // where it is not or there is none.
-func (e *evidence) ownRuntime() Status {
+func (e *evidence) ownRuntime() report.Status {
 	a := e.analyse()
 	if a.Main < 0 || len(a.Commands[a.Main].Argv) == 0 || !strings.HasSuffix(a.Commands[a.Main].Argv[0], "/"+runtimeProgram) && a.Commands[a.Main].Argv[0] != runtimeProgram {
-		return NotApplicable
+		return report.NotApplicable
 	}
 	o := decideRebuild(e)
 	switch {
 	case o.status != "":
 		return o.status
 	case len(o.findings) > 0:
-		return Fail
+		return report.Fail
 	}
-	return Pass
+	return report.Pass
 }

@@ -7,6 +7,7 @@ import (
 
 	"slipway/manifest/content"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 )
 
 // practice has the practice task's rules, as far as static gates go.
@@ -15,7 +16,7 @@ func practice() profiles.Profile {
 		Name: "practice", VisionMTP: profiles.MayOmit, Gates: decided(), MayUndecided: []string{"text-only"},
 		Ternary: &profiles.Ternary{
 			FractionAbove: profiles.Ratio{Numerator: 95, Denominator: 100}, StoredAtMost: profiles.Ratio{Numerator: 11, Denominator: 10},
-			Counting: CountObserved, GroupMinimum: 32,
+			Counting: report.CountObserved, GroupMinimum: 32,
 		},
 	}
 }
@@ -41,16 +42,16 @@ func openFolder(t *testing.T, root string) *content.Tree {
 	return tree
 }
 
-func run(t *testing.T, root string, options Options) *Report {
+func run(t *testing.T, root string, options Options) *report.Report {
 	t.Helper()
-	report, err := Run(t.Context(), openFolder(t, root), options)
+	r, err := Run(t.Context(), openFolder(t, root), options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return report
+	return r
 }
 
-func text(t *testing.T, r *Report) string {
+func text(t *testing.T, r *report.Report) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := r.WriteText(&out); err != nil {
@@ -61,19 +62,19 @@ func text(t *testing.T, r *Report) string {
 
 // The trained practice model: its counts are known from another program.
 func TestAbacusTernaryPasses(t *testing.T) {
-	report := run(t, "../examples/abacus/ternary", Options{Profile: practice()})
-	if err := report.Err(); err != nil {
-		t.Fatalf("%v\n%s", err, text(t, report))
+	r := run(t, "../examples/abacus/ternary", Options{Profile: practice()})
+	if err := r.Err(); err != nil {
+		t.Fatalf("%v\n%s", err, text(t, r))
 	}
-	c := report.Counts
+	c := r.Counts
 	got := [...]int64{c.Ternary, c.Scales, c.Floats, c.Unreferenced, c.Base, int64(c.Packed), int64(c.Entries)}
 	want := [...]int64{5242880, 40960, 29616, 0, 5272496, 50, 108}
 	if got != want {
 		t.Errorf("T, s, f, u, P0, packed, entries = %v, want %v", got, want)
 	}
-	for _, g := range report.Gates {
+	for _, g := range r.Gates {
 		for _, f := range g.Findings {
-			if g.ID == "lookup" && f.Path == "answers-public.jsonl" && f.Level == Warning {
+			if g.ID == "lookup" && f.Path == "answers-public.jsonl" && f.Level == report.Warning {
 				continue // this folder of the repository holds the model's public answers too
 			}
 			t.Errorf("%s: finding %+v", g.ID, f)
@@ -86,18 +87,18 @@ func TestAbacusDrafterPassesWithoutTernaryRule(t *testing.T) {
 	none.Ternary, none.MaxBytes = nil, 1_000_000_000
 	whenDeclared.Ternary.WhenDeclared = true
 	for _, profile := range []profiles.Profile{none, whenDeclared} {
-		report := run(t, "../examples/abacus/drafter", Options{Profile: profile})
-		if err := report.Err(); err != nil {
-			t.Fatalf("%v\n%s", err, text(t, report))
+		r := run(t, "../examples/abacus/drafter", Options{Profile: profile})
+		if err := r.Err(); err != nil {
+			t.Fatalf("%v\n%s", err, text(t, r))
 		}
 		for _, id := range []string{"ternary", "stored"} {
-			if g, _ := report.Gate(id); g.Status != NotApplicable {
+			if g, _ := r.Gate(id); g.Status != report.NotApplicable {
 				t.Errorf("gate %s is %q", id, g.Status)
 			}
 		}
 	}
-	report := run(t, "../examples/abacus/drafter", Options{Profile: practice()})
-	if got := report.Failed(); !slices.Equal(got, []string{"ternary", "stored"}) {
+	r := run(t, "../examples/abacus/drafter", Options{Profile: practice()})
+	if got := r.Failed(); !slices.Equal(got, []string{"ternary", "stored"}) {
 		t.Errorf("with a ternary rule the gates that fail are %v", got)
 	}
 }

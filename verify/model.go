@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 
+	"slipway/verify/modelconfig"
 	"slipway/verify/scan"
 )
 
@@ -20,7 +21,7 @@ type model struct {
 	folders    []string // sorted
 	quantized  bool     // the quantization manifest describes it
 	configPath string   // "" where there is none
-	config     *modelConfig
+	config     *modelconfig.Config
 	configErr  error
 }
 
@@ -71,7 +72,7 @@ func (m *model) readConfig(facts map[string]*scan.File) {
 		}
 		m.configPath = p
 		if m.configErr = f.Unreadable(); m.configErr == nil {
-			m.config, m.configErr = parseConfig(f.Small)
+			m.config, m.configErr = modelconfig.Parse(f.Small)
 		}
 		return
 	}

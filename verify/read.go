@@ -9,6 +9,8 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/content"
+	"slipway/verify/audit"
+	"slipway/verify/modelconfig"
 	"slipway/verify/scan"
 )
 
@@ -27,7 +29,7 @@ const (
 func read(ctx context.Context, tree *content.Tree, options Options, contract *manifest.Contract) (map[string]*scan.File, *submission, error) {
 	scanner := scan.New(tree, scan.Options{Workers: options.Workers, Progress: options.Progress, Dense: wantsEntropy})
 	facts := map[string]*scan.File{}
-	vocabularies := map[string]*vocabulary{}
+	vocabularies := map[string]*modelconfig.Vocabulary{}
 	_, folders := listShards(tree.Files)
 	var rest []content.TreeFile
 	overlong := map[string]string{}
@@ -60,7 +62,7 @@ func read(ctx context.Context, tree *content.Tree, options Options, contract *ma
 			texts[file.Path] = f.Small
 		}
 		if path.Base(file.Path) == tokenizerName && f.Err == nil {
-			vocabularies[file.Path] = readVocabulary(f.Small)
+			vocabularies[file.Path] = modelconfig.ReadVocabulary(f.Small)
 			f.Small = nil // the largest of them, and needed no more
 		}
 		facts[file.Path] = f
@@ -75,7 +77,7 @@ func read(ctx context.Context, tree *content.Tree, options Options, contract *ma
 		f.Overlong = overlong[p]
 		facts[p] = f
 	}
-	sub.unpaired = findUnpaired(ctx, tree, sub, facts)
+	sub.unpaired = audit.FindUnpaired(ctx, tree, sub.quantization, facts)
 	if sub.baseSamples, err = sampleBase(ctx, options, sub); err != nil {
 		return nil, nil, err
 	}

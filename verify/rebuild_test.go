@@ -13,6 +13,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 )
 
 // The builder of this test makes of a source its digest, so that a program fits
@@ -29,18 +30,18 @@ func TestRebuild(t *testing.T) {
 		name    string
 		files   map[string]string
 		rebuild func(context.Context, io.Reader) (manifest.Digest, error)
-		status  Status
+		status  report.Status
 		says    string
 	}{
-		{"as built", map[string]string{"serve": "a", "source.tar": "a"}, honest, Pass, "byte for byte"},
-		{"another program", map[string]string{"serve": "b", "source.tar": "a"}, honest, Fail, "is not what runtime/source.tar builds"},
-		{"no source", map[string]string{"serve": "a"}, honest, Fail, "without its source"},
-		{"does not build", map[string]string{"serve": "a", "source.tar": "a"}, broken, Fail, "undefined: x"},
+		{"as built", map[string]string{"serve": "a", "source.tar": "a"}, honest, report.Pass, "byte for byte"},
+		{"another program", map[string]string{"serve": "b", "source.tar": "a"}, honest, report.Fail, "is not what runtime/source.tar builds"},
+		{"no source", map[string]string{"serve": "a"}, honest, report.Fail, "without its source"},
+		{"does not build", map[string]string{"serve": "a", "source.tar": "a"}, broken, report.Fail, "undefined: x"},
 		{"machine without modules", map[string]string{"serve": "a", "source.tar": "a"}, func(context.Context, io.Reader) (manifest.Digest, error) {
 			return manifest.Digest{}, fmt.Errorf("%w: offline", ErrCannotRebuild)
-		}, Undecided, "offline"},
-		{"nobody to build", map[string]string{"serve": "a", "source.tar": "a"}, nil, Undecided, "--rebuild"},
-		{"no runtime", map[string]string{"source.tar": "a"}, honest, NotApplicable, "there is no runtime/serve"},
+		}, report.Undecided, "offline"},
+		{"nobody to build", map[string]string{"serve": "a", "source.tar": "a"}, nil, report.Undecided, "--rebuild"},
+		{"no runtime", map[string]string{"source.tar": "a"}, honest, report.NotApplicable, "there is no runtime/serve"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			folder := t.TempDir()
@@ -57,11 +58,11 @@ func TestRebuild(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer tree.Close()
-			report, err := Run(t.Context(), tree, Options{Profile: profiles.Profile{Name: "p", Gates: []string{"rebuild"}}, Rebuild: tc.rebuild})
+			r, err := Run(t.Context(), tree, Options{Profile: profiles.Profile{Name: "p", Gates: []string{"rebuild"}}, Rebuild: tc.rebuild})
 			if err != nil {
 				t.Fatal(err)
 			}
-			gate, _ := report.Gate("rebuild")
+			gate, _ := r.Gate("rebuild")
 			text := strings.Join(gate.Notes, " ")
 			for _, f := range gate.Findings {
 				text += f.Problem
@@ -84,14 +85,14 @@ func TestOnlyTheProvenRuntimeIsExempt(t *testing.T) {
 		name    string
 		files   map[string][]byte
 		rebuild func(context.Context, io.Reader) (manifest.Digest, error)
-		level   Level // of the finding at each file
+		level   report.Level // of the finding at each file
 		says    string
 	}{
 		{"proven", map[string][]byte{runtimeProgram: program, runtimeSource: source}, builds(manifest.DigestBytes(program)), "", ""},
-		{"not built", map[string][]byte{runtimeProgram: program, runtimeSource: source}, nil, Warning, "was not proven"},
-		{"another", map[string][]byte{runtimeProgram: program, runtimeSource: source}, builds(manifest.DigestBytes(source)), Warning, "was not proven"},
-		{"source alone", map[string][]byte{runtimeSource: source}, nil, Error, "of a type that weights come in"},
-		{"another archive", map[string][]byte{"runtime/other.tar": source}, nil, Error, "of a type that weights come in"},
+		{"not built", map[string][]byte{runtimeProgram: program, runtimeSource: source}, nil, report.Warning, "was not proven"},
+		{"another", map[string][]byte{runtimeProgram: program, runtimeSource: source}, builds(manifest.DigestBytes(source)), report.Warning, "was not proven"},
+		{"source alone", map[string][]byte{runtimeSource: source}, nil, report.Error, "of a type that weights come in"},
+		{"another archive", map[string][]byte{"runtime/other.tar": source}, nil, report.Error, "of a type that weights come in"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFixture()

@@ -2,69 +2,18 @@ package verify
 
 import (
 	"encoding/binary"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
-	"slipway/verify/scan"
+	"slipway/verify/audit"
+	"slipway/verify/report"
 	"slipway/verify/ternary"
 )
-
-// kept cuts the sampled bytes out of a tensor's.
-func kept(data []byte, ranges []scan.Range) (parts [][]byte) {
-	for _, r := range ranges {
-		parts = append(parts, data[r.Begin:r.End])
-	}
-	return parts
-}
-
-// The signs that are sampled of codes are those of the weights at the same
-// places of the dense tensor, in every format.
-func TestSampledSignsAreThoseOfTheWeights(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for _, e := range []manifest.Quantity{
-		{Kind: manifest.KindPacked2Bit, GroupSize: 64, Shape: []int64{3, 128}},
-		{Kind: manifest.KindPacked2Bit, GroupSize: 64, Shape: []int64{1024, 1024}},
-		{Kind: manifest.KindPacked2Bit, Format: manifest.FormatMLXRowAlpha, Shape: []int64{2, 300, 1024}},
-		{Kind: manifest.KindPacked2Bit, Format: manifest.FormatBitNetU8, Shape: []int64{5, 30}},
-		{Kind: manifest.KindPacked2Bit, Format: manifest.FormatBitNetU8, Shape: []int64{2049, 640}},
-	} {
-		l, err := layoutOf(e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		trits := make([]int8, l.Elements())
-		dense := make([]byte, 2*len(trits))
-		for i := range trits {
-			trits[i] = int8(r.IntN(3) - 1)
-			binary.LittleEndian.PutUint16(dense[2*i:], []uint16{0xbc00, 0x8000, 0x3c00}[trits[i]+1])
-		}
-		codes, err := l.EncodeCodes(trits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := signsOfCodes(&l, kept(codes, codeSamples(&l)))
-		tensor := safetensors.Tensor{DType: safetensors.F16, Shape: e.Shape}
-		b := signsOfValues(tensor, kept(dense, valueSamples(tensor)))
-		if len(a) == 0 || len(a[0]) == 0 {
-			t.Fatalf("%s %v: nothing is sampled", e.Format, e.Shape)
-		}
-		for first, got := range a {
-			if want := trits[first : first+int64(len(got))]; !slices.Equal(got, want) || !slices.Equal(b[first], want) {
-				t.Errorf("%s %v, weight %d: codes give %v, values %v, want %v", e.Format, e.Shape, first, got, b[first], want)
-			}
-		}
-		if like := compareSigns(a, b); like.weights == 0 || like.agree != like.weights || like.differ != 0 {
-			t.Errorf("%s %v: compared %+v", e.Format, e.Shape, like)
-		}
-	}
-}
 
 // A float tensor with the base's own bytes of a tensor that is declared ternary
 // is found by its digest, whatever the signs of the codes are.
@@ -130,7 +79,7 @@ func TestBrokenBase(t *testing.T) {
 // Of signs that agree in two thirds one doubts, and no more.
 func TestFewSignsOfTheBase(t *testing.T) {
 	f := newFixture()
-	l, err := layoutOf(f.quant.Tensors[gate0])
+	l, err := audit.LayoutOf(f.quant.Tensors[gate0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,11 +98,11 @@ func TestFewSignsOfTheBase(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "model.safetensors"), shard, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	report := run(t, f.write(t), Options{Profile: toyProfile(), Base: openFolder(t, folder)})
-	if report.Err() != nil {
-		t.Fatalf("%v\n%s", report.Err(), text(t, report))
+	r := run(t, f.write(t), Options{Profile: toyProfile(), Base: openFolder(t, folder)})
+	if r.Err() != nil {
+		t.Fatalf("%v\n%s", r.Err(), text(t, r))
 	}
-	vector{names: "of its signs are the base's"}.look(t, report, "ternary", Warning)
+	vector{names: "of its signs are the base's"}.look(t, r, "ternary", report.Warning)
 }
 
 // A packed tensor of any format whose file is in an artifact is judged alike.

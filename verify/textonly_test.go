@@ -6,6 +6,7 @@ import (
 
 	"slipway/manifest/safetensors"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 )
 
 // withVision stores one tensor of the vision tower or the MTP head.
@@ -24,24 +25,24 @@ func TestTextOnly(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		alter func(*fixture)
-		want  Status
+		want  report.Status
 		says  string
 	}{
-		{"nothing besides text", withVision("exec python3 -m vllm.entrypoints.openai.api_server --port 8000\n"), Pass, "no vision or MTP tensor is stored"},
-		{"vision, with the flag", withVision("exec python3 -m vllm.entrypoints.openai.api_server --language-model-only\n", vision), Pass, "1 vision tensor is stored; the server is started with --language-model-only"},
-		{"vision, without the flag", withVision("exec python3 -m vllm.entrypoints.openai.api_server\n", vision), Undecided, "the server is not started with --language-model-only"},
-		{"flag that is off", withVision("exec python3 -m vllm.entrypoints.openai.api_server --language-model-only=false\n", vision), Undecided, "the server is not started with"},
-		{"MTP and vision", withVision("exec python3 code/server.py\n", vision, mtp), Undecided, "1 vision tensor is stored, 1 MTP tensor is stored"},
-		{"runtime that was not built here", withVision("exec ./runtime/serve\n", mtp), Undecided, ""},
-		{"speculative decoding", withVision("exec python3 -m vllm.entrypoints.openai.api_server --speculative-config '{\"method\":\"mtp\"}'\n"), Fail, "line 2 starts the server with --speculative-config"},
-		{"speculative tokens", withVision("exec python3 -m vllm.entrypoints.openai.api_server --num_speculative_tokens=2\n"), Fail, "--num_speculative_tokens=2"},
+		{"nothing besides text", withVision("exec python3 -m vllm.entrypoints.openai.api_server --port 8000\n"), report.Pass, "no vision or MTP tensor is stored"},
+		{"vision, with the flag", withVision("exec python3 -m vllm.entrypoints.openai.api_server --language-model-only\n", vision), report.Pass, "1 vision tensor is stored; the server is started with --language-model-only"},
+		{"vision, without the flag", withVision("exec python3 -m vllm.entrypoints.openai.api_server\n", vision), report.Undecided, "the server is not started with --language-model-only"},
+		{"flag that is off", withVision("exec python3 -m vllm.entrypoints.openai.api_server --language-model-only=false\n", vision), report.Undecided, "the server is not started with"},
+		{"MTP and vision", withVision("exec python3 code/server.py\n", vision, mtp), report.Undecided, "1 vision tensor is stored, 1 MTP tensor is stored"},
+		{"runtime that was not built here", withVision("exec ./runtime/serve\n", mtp), report.Undecided, ""},
+		{"speculative decoding", withVision("exec python3 -m vllm.entrypoints.openai.api_server --speculative-config '{\"method\":\"mtp\"}'\n"), report.Fail, "line 2 starts the server with --speculative-config"},
+		{"speculative tokens", withVision("exec python3 -m vllm.entrypoints.openai.api_server --num_speculative_tokens=2\n"), report.Fail, "--num_speculative_tokens=2"},
 	} {
 		f := newFixture()
 		test.alter(f)
 		profile := toyProfile()
 		profile.VisionMTP = profiles.MayOmit
-		report := run(t, f.write(t), Options{Profile: profile})
-		g, _ := report.Gate("text-only")
+		r := run(t, f.write(t), Options{Profile: profile})
+		g, _ := r.Gate("text-only")
 		said := strings.Join(g.Notes, "\n")
 		for _, finding := range g.Findings {
 			said += "\n" + finding.Problem

@@ -12,6 +12,7 @@ import (
 	"slipway/internal/generate/patch"
 	"slipway/manifest"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 )
 
 const vectorFolder = "testdata/vectors"
@@ -94,7 +95,7 @@ func vectorOptions(t *testing.T, header map[string]string, contract *manifest.Co
 		Name: "vectors", VisionMTP: profiles.MayOmit,
 		Bases:   []profiles.Base{{Label: "language", Repository: contract.Repository, Revision: contract.Revision, Contract: contract}},
 		Gates:   []string{"paths", "digests", "files", "declared", "size", "safetensors", "index", "coverage", "ternary", "stored"},
-		Ternary: &profiles.Ternary{Counting: CountObserved, GroupMinimum: 32},
+		Ternary: &profiles.Ternary{Counting: report.CountObserved, GroupMinimum: 32},
 	}
 	if asked := header["asks"]; asked != "" {
 		p.Gates = append(p.Gates, asked)
@@ -105,7 +106,7 @@ func vectorOptions(t *testing.T, header map[string]string, contract *manifest.Co
 	switch header["rules"] {
 	case "":
 	case "strict":
-		p.Ternary.Counting = CountStrict
+		p.Ternary.Counting = report.CountStrict
 	case "task bounds":
 		p.Ternary.FractionAbove, p.Ternary.StoredAtMost = profiles.Ratio{Numerator: 95, Denominator: 100}, profiles.Ratio{Numerator: 11, Denominator: 10}
 	default:
@@ -143,7 +144,7 @@ func TestVectorFiles(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".vector"), func(t *testing.T) {
 			v := readVector(t, name)
 			options := vectorOptions(t, v.header, contract)
-			verifyVector := func(edits string) *Report {
+			verifyVector := func(edits string) *report.Report {
 				files, err := patch.Apply(clean, edits)
 				if err != nil {
 					t.Fatal(err)
@@ -176,42 +177,42 @@ func topLevel(files patch.Files) int {
 	return len(names)
 }
 
-func allFindings(r *Report) (all []Finding) {
+func allFindings(r *report.Report) (all []report.Finding) {
 	for _, g := range r.Gates {
 		all = append(all, g.Findings...)
 	}
 	return all
 }
 
-func (v vectorFile) judge(t *testing.T, report *Report) {
+func (v vectorFile) judge(t *testing.T, r *report.Report) {
 	t.Helper()
 	var want []string
 	if gate := v.header["fails"]; gate != "" {
 		want = []string{gate}
 	}
-	if got := report.Failed(); !slices.Equal(got, want) {
-		t.Fatalf("gates %v fail, want %v\n%s", got, want, text(t, report))
+	if got := r.Failed(); !slices.Equal(got, want) {
+		t.Fatalf("gates %v fail, want %v\n%s", got, want, text(t, r))
 	}
-	level, gate := Error, v.header["fails"]
+	level, gate := report.Error, v.header["fails"]
 	if gate == "" {
-		level, gate = Warning, v.header["warns"]
-		if report.Err() != nil {
-			t.Fatalf("%v\n%s", report.Err(), text(t, report))
+		level, gate = report.Warning, v.header["warns"]
+		if r.Err() != nil {
+			t.Fatalf("%v\n%s", r.Err(), text(t, r))
 		}
 	}
 	if gate == "" {
-		if found := allFindings(report); len(found) > 0 {
+		if found := allFindings(r); len(found) > 0 {
 			t.Errorf("findings %+v, want none", found)
 		}
 		return
 	}
-	g, _ := report.Gate(gate)
+	g, _ := r.Gate(gate)
 	for _, f := range g.Findings {
 		if f.Level == level && strings.Contains(f.Path+" "+f.Tensor+" "+f.Got+" "+f.Problem, v.header["names"]) && strings.Contains(fmt.Sprintf("%s %s %s", f.Problem, f.Want, f.Got), v.header["says"]) {
 			return
 		}
 	}
-	t.Errorf("gate %s has no %s that names %q and says %q\n%s", gate, level, v.header["names"], v.header["says"], text(t, report))
+	t.Errorf("gate %s has no %s that names %q and says %q\n%s", gate, level, v.header["names"], v.header["says"], text(t, r))
 }
 
 // Every case has a vector, or a gate that decides it otherwise.
@@ -242,20 +243,20 @@ func TestEveryCaseIsThere(t *testing.T) {
 // The clean submission holds every format, and its report is the same twice.
 func TestCleanSubmissionOfAllFormats(t *testing.T) {
 	options := vectorOptions(t, map[string]string{"base": "at hand", "asks": "config", "rules": "task bounds"}, vectorContract(t))
-	for _, counting := range []string{CountObserved, CountStrict} {
+	for _, counting := range []string{report.CountObserved, report.CountStrict} {
 		options.Profile.Ternary.Counting = counting
-		report := run(t, filepath.Join(vectorFolder, "clean"), options)
-		if err := report.Err(); err != nil || len(allFindings(report)) > 0 {
-			t.Fatalf("%s: %v\n%s", counting, err, text(t, report))
+		r := run(t, filepath.Join(vectorFolder, "clean"), options)
+		if err := r.Err(); err != nil || len(allFindings(r)) > 0 {
+			t.Fatalf("%s: %v\n%s", counting, err, text(t, r))
 		}
 		again := run(t, filepath.Join(vectorFolder, "clean"), options)
-		a, errA := report.JSON()
+		a, errA := r.JSON()
 		b, errB := again.JSON()
 		if errA != nil || errB != nil || string(a) != string(b) {
 			t.Errorf("two reports differ: %v, %v", errA, errB)
 		}
 		var kinds []string
-		for _, tensor := range report.Tensors {
+		for _, tensor := range r.Tensors {
 			kinds = append(kinds, fmt.Sprintf("%s %s %s %d", tensor.Kind+tensor.Format, tensor.SharedBy, tensor.ScaleDType, tensor.Unit))
 		}
 		slices.Sort(kinds)

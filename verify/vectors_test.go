@@ -12,6 +12,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 )
 
 // vector is one fault, or one thing that must not be taken for a fault.
@@ -38,30 +39,30 @@ func (v vector) run(t *testing.T) {
 	if v.profile != nil {
 		profile = v.profile()
 	}
-	report := run(t, root, Options{Profile: profile, Workers: 2})
-	if got := report.Failed(); !slices.Equal(got, v.fails) {
-		t.Fatalf("gates %v fail, want %v\n%s", got, v.fails, text(t, report))
+	r := run(t, root, Options{Profile: profile, Workers: 2})
+	if got := r.Failed(); !slices.Equal(got, v.fails) {
+		t.Fatalf("gates %v fail, want %v\n%s", got, v.fails, text(t, r))
 	}
-	if len(v.fails) == 0 && report.Err() != nil {
-		t.Fatalf("%v\n%s", report.Err(), text(t, report))
+	if len(v.fails) == 0 && r.Err() != nil {
+		t.Fatalf("%v\n%s", r.Err(), text(t, r))
 	}
 	for _, gate := range v.fails {
-		v.look(t, report, gate, Error)
+		v.look(t, r, gate, report.Error)
 	}
 	if v.warns != "" {
-		v.look(t, report, v.warns, Warning)
+		v.look(t, r, v.warns, report.Warning)
 	}
 }
 
 // look demands a finding of the level that names the fault's place.
-func (v vector) look(t *testing.T, report *Report, gate string, level Level) {
-	g, _ := report.Gate(gate)
+func (v vector) look(t *testing.T, r *report.Report, gate string, level report.Level) {
+	g, _ := r.Gate(gate)
 	for _, f := range g.Findings {
 		if f.Level == level && strings.Contains(f.Path+" "+f.Tensor+" "+f.Problem+" "+f.Got, v.names) {
 			return
 		}
 	}
-	t.Errorf("gate %s has no %s that names %q\n%s", gate, level, v.names, text(t, report))
+	t.Errorf("gate %s has no %s that names %q\n%s", gate, level, v.names, text(t, r))
 }
 
 func runVectors(t *testing.T, vectors []vector) {

@@ -17,12 +17,13 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 )
 
 // Options are Run's trusted inputs.
 type Options struct {
 	Profile  profiles.Profile
-	Trust    []Trust                 // what Profile and Contract were read from; the report repeats it
+	Trust    []report.Trust          // what Profile and Contract were read from; the report repeats it
 	Contract *manifest.Contract      // overrides the contracts of the profile's bases
 	Base     *content.Tree           // the pinned base's own files, to compare ternary weights with; may be nil
 	Expect   manifest.Digest         // the artifact's or the set's digest; zero: any
@@ -42,7 +43,7 @@ var ErrCannotRebuild = errors.New("cannot be built on this machine")
 // Run verifies a tree. An error means that there is no verdict: ctx ended, or
 // the options contradict themselves. A submission that is at fault is a Report
 // whose Err is not nil.
-func Run(ctx context.Context, tree *content.Tree, options Options) (*Report, error) {
+func Run(ctx context.Context, tree *content.Tree, options Options) (*report.Report, error) {
 	if options.Workers <= 0 {
 		options.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -56,18 +57,18 @@ func Run(ctx context.Context, tree *content.Tree, options Options) (*Report, err
 	}
 	e := newEvidence(tree, facts, sub, options, contract)
 	e.rebuilt = rebuild(ctx, tree, options)
-	report := e.report()
+	r := e.report()
 	for _, gate := range All() {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("verify %s: %w", tree.Name, err)
 		}
-		report.Gates = append(report.Gates, e.judge(gate))
+		r.Gates = append(r.Gates, e.judge(gate))
 	}
 	if e.audit != nil {
-		report.Counts, report.Tensors = &e.audit.counts, e.tensorReports()
+		r.Counts, r.Tensors = &e.audit.Counts, e.audit.Tensors
 	}
-	report.SelfDeclared = e.claims()
-	return report, nil
+	r.SelfDeclared = e.claims()
+	return r, nil
 }
 
 // trustedContract returns what the text model and, where the profile pins
@@ -101,35 +102,35 @@ func trustedContract(options Options) (*manifest.Contract, error) {
 }
 
 // judge runs one gate.
-func (e *evidence) judge(gate Gate) GateResult {
-	result := GateResult{ID: gate.ID}
+func (e *evidence) judge(gate Gate) report.GateResult {
+	result := report.GateResult{ID: gate.ID}
 	switch {
 	case !slices.Contains(e.options.Profile.Gates, gate.ID):
-		result.Status, result.unasked = NotApplicable, true
+		result.Status, result.Unasked = report.NotApplicable, true
 		result.Notes = []string{fmt.Sprintf("profile %s does not ask for it", e.options.Profile.Name)}
 		return result
 	case gate.decide == nil:
-		result.Status = Undecided
+		result.Status = report.Undecided
 		result.Notes = []string{gate.Elsewhere}
 		return result
 	}
 	o := gate.decide(e)
-	sortFindings(o.findings)
+	report.SortFindings(o.findings)
 	result.Findings, result.Notes, result.Status = o.findings, o.notes, o.status
-	if slices.ContainsFunc(o.findings, func(f Finding) bool { return f.Level == Error }) {
-		result.Status = Fail
+	if slices.ContainsFunc(o.findings, func(f report.Finding) bool { return f.Level == report.Error }) {
+		result.Status = report.Fail
 	} else if result.Status == "" {
-		result.Status = Pass
+		result.Status = report.Pass
 	}
 	return result
 }
 
 // report returns the report's frame: what was verified, and on whose word.
-func (e *evidence) report() *Report {
-	r := &Report{
+func (e *evidence) report() *report.Report {
+	r := &report.Report{
 		Schema: 1, Origin: e.tree.Origin, Profile: e.options.Profile.Name, Files: len(e.tree.Files),
-		Sizes: sizesByKind(e.tree.Files), Limits: limitsOf(e.options.Profile),
-		name: e.tree.Name, mayUndecided: e.options.Profile.MayUndecided,
+		Sizes: report.SizesByKind(e.tree.Files), Limits: limitsOf(e.options.Profile),
+		Name: e.tree.Name, MayUndecided: e.options.Profile.MayUndecided,
 	}
 	for _, f := range e.tree.Files {
 		r.Bytes += f.Size
@@ -142,7 +143,23 @@ func (e *evidence) report() *Report {
 	}
 	r.Trust = append(r.Trust, e.options.Trust...)
 	if !e.options.Expect.IsZero() {
-		r.Trust = append(r.Trust, Trust{"expected digest", e.options.Expect})
+		r.Trust = append(r.Trust, report.Trust{Input: "expected digest", Digest: e.options.Expect})
 	}
 	return r
 }
+
+func limitsOf(p profiles.Profile) report.Limits {
+	limits := report.Limits{Bytes: p.MaxBytes, StartSeconds: p.Load.StartSeconds, TotalSeconds: p.Load.TotalSeconds}
+	if t := p.Ternary; t != nil {
+		if t.FractionAbove.Denominator > 0 {
+			limits.FractionAbove = ratio(t.FractionAbove)
+		}
+		if t.StoredAtMost.Denominator > 0 {
+			limits.StoredAtMost = ratio(t.StoredAtMost)
+		}
+	}
+	return limits
+}
+
+// ratio writes a rule's bound for people.
+func ratio(r profiles.Ratio) string { return fmt.Sprintf("%d/%d", r.Numerator, r.Denominator) }

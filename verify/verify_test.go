@@ -14,6 +14,8 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/content"
+	"slipway/verify/profiles"
+	"slipway/verify/report"
 	"slipway/verify/scan"
 )
 
@@ -44,22 +46,22 @@ func TestCancelledRunHasNoVerdict(t *testing.T) {
 	tree := openFolder(t, newFixture().write(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	options := Options{Profile: toyProfile(), Workers: 1, Progress: func(int64, int64) { cancel() }}
-	if report, err := Run(ctx, tree, options); !errors.Is(err, context.Canceled) || report != nil {
-		t.Errorf("report %v, error %v", report, err)
+	if r, err := Run(ctx, tree, options); !errors.Is(err, context.Canceled) || r != nil {
+		t.Errorf("report %v, error %v", r, err)
 	}
 }
 
 func TestProgressEndsAtTheTotal(t *testing.T) {
 	root := newFixture().write(t)
 	var done, total int64
-	report := run(t, root, Options{Profile: toyProfile(), Progress: func(d, all int64) {
+	r := run(t, root, Options{Profile: toyProfile(), Progress: func(d, all int64) {
 		if d < done {
 			t.Errorf("progress fell from %d to %d", done, d)
 		}
 		done, total = d, all
 	}})
-	if done != total || total != report.Bytes {
-		t.Errorf("ended at %d of %d, %d bytes in all", done, total, report.Bytes)
+	if done != total || total != r.Bytes {
+		t.Errorf("ended at %d of %d, %d bytes in all", done, total, r.Bytes)
 	}
 }
 
@@ -71,13 +73,13 @@ func TestFileThatChanges(t *testing.T) {
 		if err := os.Truncate(filepath.Join(root, name), 9); err != nil {
 			t.Fatal(err)
 		}
-		report, err := Run(t.Context(), tree, Options{Profile: toyProfile()})
+		r, err := Run(t.Context(), tree, Options{Profile: toyProfile()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, _ := report.Gate("digests")
-		if g.Status != Fail || len(g.Findings) != 1 || g.Findings[0].Path != name || report.Set != "" {
-			t.Errorf("%s: %+v, set %q", name, g, report.Set)
+		g, _ := r.Gate("digests")
+		if g.Status != report.Fail || len(g.Findings) != 1 || g.Findings[0].Path != name || r.Set != "" {
+			t.Errorf("%s: %+v, set %q", name, g, r.Set)
 		}
 	}
 }
@@ -115,9 +117,9 @@ func TestContractOverridesTheProfile(t *testing.T) {
 	root := newFixture().write(t)
 	contract := toyModel().Contract()
 	delete(contract.Tensors, norm)
-	report := run(t, root, Options{Profile: toyProfile(), Contract: &contract})
-	if got := report.Failed(); !slices.Equal(got, []string{"declared", "coverage"}) {
-		t.Errorf("%v fail\n%s", got, text(t, report))
+	r := run(t, root, Options{Profile: toyProfile(), Contract: &contract})
+	if got := r.Failed(); !slices.Equal(got, []string{"declared", "coverage"}) {
+		t.Errorf("%v fail\n%s", got, text(t, r))
 	}
 }
 
@@ -129,15 +131,15 @@ func TestContractUnderTheLongPrefix(t *testing.T) {
 	contract := long.Contract()
 	f := newFixture()
 	f.files[backbonePath], _ = contract.Encode()
-	report := run(t, f.write(t), Options{Profile: toyProfile(), Contract: &contract})
-	if err := report.Err(); err != nil {
-		t.Errorf("%v\n%s", err, text(t, report))
+	r := run(t, f.write(t), Options{Profile: toyProfile(), Contract: &contract})
+	if err := r.Err(); err != nil {
+		t.Errorf("%v\n%s", err, text(t, r))
 	}
 	delete(f.quant.Tensors, norm)
 	delete(f.shards[floatShard], norm)
-	report = run(t, f.write(t), Options{Profile: toyProfile(), Contract: &contract})
-	if got := report.Failed(); !slices.Equal(got, []string{"coverage"}) {
-		t.Errorf("%v fail\n%s", got, text(t, report))
+	r = run(t, f.write(t), Options{Profile: toyProfile(), Contract: &contract})
+	if got := r.Failed(); !slices.Equal(got, []string{"coverage"}) {
+		t.Errorf("%v fail\n%s", got, text(t, r))
 	}
 }
 
@@ -145,9 +147,9 @@ func TestUndecidedGatesNeedTheProfilesLeave(t *testing.T) {
 	profile := toyProfile()
 	profile.Gates = append(slices.Clone(profile.Gates), "wheels")
 	root := newFixture().write(t)
-	report := run(t, root, Options{Profile: profile})
-	if got := report.Open(); !slices.Equal(got, []string{"wheels"}) || report.Err() == nil {
-		t.Errorf("open %v, error %v", got, report.Err())
+	r := run(t, root, Options{Profile: profile})
+	if got := r.Open(); !slices.Equal(got, []string{"wheels"}) || r.Err() == nil {
+		t.Errorf("open %v, error %v", got, r.Err())
 	}
 	profile.MayUndecided = []string{"wheels"}
 	if err := run(t, root, Options{Profile: profile}).Err(); err != nil {
@@ -158,10 +160,10 @@ func TestUndecidedGatesNeedTheProfilesLeave(t *testing.T) {
 func TestBrokenShardLeavesOtherGatesUndecided(t *testing.T) {
 	f := newFixture()
 	f.files["weights/bad.safetensors"] = rawShard(`{}`, 3)
-	report := run(t, f.write(t), Options{Profile: toyProfile()})
+	r := run(t, f.write(t), Options{Profile: toyProfile()})
 	for _, id := range []string{"index", "coverage", "ternary", "stored", "config"} {
-		g, _ := report.Gate(id)
-		if g.Status != Undecided || len(g.Notes) == 0 || !strings.Contains(strings.Join(g.Notes, " "), "weights/bad.safetensors") {
+		g, _ := r.Gate(id)
+		if g.Status != report.Undecided || len(g.Notes) == 0 || !strings.Contains(strings.Join(g.Notes, " "), "weights/bad.safetensors") {
 			t.Errorf("gate %s: %+v", id, g)
 		}
 	}
@@ -196,12 +198,12 @@ func TestTextIsBounded(t *testing.T) {
 	for _, name := range f.quant.Names() {
 		f.float(name+".side", f.shards[floatShard][norm].dtype, []int64{2})
 	}
-	report := run(t, f.write(t), Options{Profile: toyProfile()})
+	r := run(t, f.write(t), Options{Profile: toyProfile()})
 	var out bytes.Buffer
-	if err := report.WriteText(&out); err != nil {
+	if err := r.WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
-	g, _ := report.Gate("coverage")
+	g, _ := r.Gate("coverage")
 	if len(g.Findings) != 27 || !strings.Contains(out.String(), "and 7 more") {
 		t.Errorf("%d findings\n%s", len(g.Findings), out.String())
 	}
@@ -302,18 +304,18 @@ func bundle(t *testing.T, root string, change func(*manifest.Artifact, *manifest
 	return m
 }
 
-func verifyBundle(t *testing.T, m *memory, options Options) *Report {
+func verifyBundle(t *testing.T, m *memory, options Options) *report.Report {
 	t.Helper()
 	tree, err := content.OpenArtifact(t.Context(), m, "toy", content.OriginLayout, "toy")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tree.Close()
-	report, err := Run(t.Context(), tree, options)
+	r, err := Run(t.Context(), tree, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return report
+	return r
 }
 
 func TestArtifactAndFolderAgree(t *testing.T) {
@@ -364,12 +366,24 @@ func TestDamagedArtifacts(t *testing.T) {
 			if test.damage != nil {
 				test.damage(m)
 			}
-			report := verifyBundle(t, m, Options{Profile: toyProfile()})
+			r := verifyBundle(t, m, Options{Profile: toyProfile()})
 			v := vector{names: test.names}
-			if got := report.Failed(); !slices.Equal(got, []string{"digests"}) {
-				t.Fatalf("%v fail\n%s", got, text(t, report))
+			if got := r.Failed(); !slices.Equal(got, []string{"digests"}) {
+				t.Fatalf("%v fail\n%s", got, text(t, r))
 			}
-			v.look(t, report, "digests", Error)
+			v.look(t, r, "digests", report.Error)
 		})
+	}
+}
+
+func TestLimitsOf(t *testing.T) {
+	if got := limitsOf(profiles.Profile{Ternary: &profiles.Ternary{}}); got != (report.Limits{}) {
+		t.Errorf("a profile without bounds gives %+v", got)
+	}
+	p := practice()
+	p.MaxBytes, p.Load.StartSeconds = 1000, 300
+	want := report.Limits{Bytes: 1000, FractionAbove: "95/100", StoredAtMost: "11/10", StartSeconds: 300}
+	if got := limitsOf(p); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

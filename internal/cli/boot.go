@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -18,10 +19,11 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
-	"slipway/verify"
 	"slipway/verify/boot"
+	"slipway/verify/boot/ask"
 	"slipway/verify/boot/sandbox"
 	"slipway/verify/boot/shrink"
+	"slipway/verify/report"
 )
 
 // bootFlags say how a submission is started, and what its answers are compared
@@ -67,7 +69,7 @@ func (b *bootFlags) rehearsal() (*boot.Rehearsal, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Golden, err = boot.ReadReferences(data); err != nil {
+	if r.Golden, err = ask.ReadReferences(data); err != nil {
 		return nil, fmt.Errorf("read %s: %w", b.golden, err)
 	}
 	if len(r.Golden) == 0 {
@@ -94,7 +96,7 @@ func parseMemory(text string) (int64, error) {
 // boot unpacks the submission, starts it, questions it, and decides the
 // report's dynamic gates. A submission without serve.sh cannot be started, and
 // that is said.
-func (r *rehearsal) boot(ctx context.Context, tree *content.Tree, report *verify.Report) error {
+func (r *rehearsal) boot(ctx context.Context, tree *content.Tree, result *report.Report) error {
 	if _, ok := tree.Lookup("serve.sh"); !ok {
 		r.step("not started: there is no serve.sh")
 		return nil
@@ -135,7 +137,7 @@ func (r *rehearsal) boot(ctx context.Context, tree *content.Tree, report *verify
 	if err != nil {
 		return err
 	}
-	report.Decide(results, measured)
+	result.Decide(results, measured)
 	return nil
 }
 
@@ -201,13 +203,20 @@ func headerOf(name string, size int64) (*safetensors.Header, error) {
 // workFolder makes a folder that is gone when done is called, and when this
 // program ends in any other way.
 func (a *app) workFolder(pattern string) (folder string, done func() error, err error) {
-	folder, err = os.MkdirTemp(a.TempDir, pattern)
-	if err != nil {
-		return "", nil, err
+	// The janitor is told first: one that is killed in between leaves nothing.
+	folder = filepath.Join(a.TempDir, strings.Replace(pattern, "*", rand.Text(), 1))
+	if a.TempDir == "" {
+		folder = filepath.Join(os.TempDir(), folder)
 	}
 	stop, err := sandbox.Janitor(folder)
 	if err != nil && !errors.Is(err, sandbox.ErrUnsupported) {
-		return "", nil, errors.Join(err, os.RemoveAll(folder))
+		return "", nil, err
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		if stop != nil {
+			stop()
+		}
+		return "", nil, err
 	}
 	return folder, func() error {
 		err := os.RemoveAll(folder)

@@ -16,6 +16,7 @@ import (
 	"slipway/internal/generate/broken"
 	"slipway/verify"
 	"slipway/verify/boot/sandbox"
+	"slipway/verify/report"
 )
 
 var replayBare = flag.Bool("replay-bare", false, "replay examples/broken without a sandbox, as on a machine that gives none")
@@ -107,9 +108,9 @@ func (r *replay) fault(t *testing.T, c *broken.Case) {
 	if len(want) == 0 {
 		t.Skip("the fault does not show without a sandbox")
 	}
-	report := r.rehearse(t, c, false)
-	for _, g := range report.Gates {
-		failed := g.Status == verify.Fail
+	result := r.rehearse(t, c, false)
+	for _, g := range result.Gates {
+		failed := g.Status == report.Fail
 		switch {
 		case failed && !slices.Contains(want, g.ID):
 			t.Errorf("gate %s fails and should not:\n%s", g.ID, findingsText(g))
@@ -128,9 +129,9 @@ func (r *replay) fault(t *testing.T, c *broken.Case) {
 // machine's.
 func (r *replay) twin(t *testing.T, c *broken.Case) {
 	for _, g := range r.rehearse(t, c, true).Gates {
-		undecided := g.Status == verify.Undecided && (r.sandboxed || !verify.Dynamic(g.ID))
+		undecided := g.Status == report.Undecided && (r.sandboxed || !verify.Dynamic(g.ID))
 		warns := len(g.Findings) > 0 && g.ID != "startup" && g.ID != "deadline"
-		if g.Status == verify.Fail || undecided || warns {
+		if g.Status == report.Fail || undecided || warns {
 			t.Errorf("gate %s ends as %s:\n%s", g.ID, g.Status, findingsText(g))
 		}
 	}
@@ -138,7 +139,7 @@ func (r *replay) twin(t *testing.T, c *broken.Case) {
 
 // rehearse rehearses a submission, at most two at a time: the machines that
 // check this have two processors.
-func (r *replay) rehearse(t *testing.T, c *broken.Case, fixed bool) *verify.Report {
+func (r *replay) rehearse(t *testing.T, c *broken.Case, fixed bool) *report.Report {
 	t.Parallel()
 	r.turns <- struct{}{}
 	defer func() { <-r.turns }()
@@ -162,7 +163,7 @@ func (r *replay) rehearse(t *testing.T, c *broken.Case, fixed bool) *verify.Repo
 	return result.Report
 }
 
-func findingsText(g verify.GateResult) string {
+func findingsText(g report.GateResult) string {
 	var out strings.Builder
 	for _, f := range g.Findings {
 		out.WriteString("  " + strings.Join([]string{string(f.Level), f.Path, f.Tensor, f.Problem, "want " + f.Want, "got " + f.Got, "hint " + f.Hint}, " | ") + "\n")

@@ -17,6 +17,7 @@ import (
 	"slipway/verify"
 	"slipway/verify/image"
 	"slipway/verify/image/probe"
+	"slipway/verify/report"
 )
 
 func (a *app) imageCommand() *cobra.Command {
@@ -202,7 +203,7 @@ func (t *trust) describeImage(options *verify.Options) error {
 		name = "image " + filepath.Clean(t.image)
 	}
 	if options.Profile.Image != nil {
-		options.Trust = append(options.Trust, verify.Trust{Input: name, Digest: options.Profile.Source})
+		options.Trust = append(options.Trust, report.Trust{Input: name, Digest: options.Profile.Source})
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"slipway/verify"
 	"slipway/verify/boot"
 	"slipway/verify/compare"
+	"slipway/verify/report"
 )
 
 func (a *app) rehearseCommand() *cobra.Command {
@@ -151,23 +152,23 @@ func (r *rehearsal) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer tree.Close()
-	report, err := r.verify(ctx, tree, r.options)
+	result, err := r.verify(ctx, tree, r.options)
 	if err != nil {
 		return err
 	}
 	if tree.Artifact != nil {
 		r.step("verified what came back")
 	} else {
-		digest = report.Set
+		digest = result.Set
 		r.step("verified it")
 	}
-	if err := r.boot(ctx, tree, report); err != nil {
+	if err := r.boot(ctx, tree, result); err != nil {
 		return err
 	}
-	if err := r.report.write(report); err != nil {
+	if err := r.report.write(result); err != nil {
 		return err
 	}
-	return r.conclude(report, digest)
+	return r.conclude(result, digest)
 }
 
 // obtain returns the submission as whoever pulls it has it, and the artifact's
@@ -262,14 +263,14 @@ func (r *rehearsal) compare(ctx context.Context, sent, received *content.Tree) e
 type rehearsed struct {
 	Digest    string         `json:"digest"` // of the artifact, or of a folder's set of files
 	Undecided []string       `json:"undecided"`
-	Report    *verify.Report `json:"report"`
+	Report    *report.Report `json:"report"`
 }
 
 // conclude prints the report, what is left to decide and, last, the digest.
-func (r *rehearsal) conclude(report *verify.Report, digest string) error {
-	result := rehearsed{digest, []string{}, report}
-	for _, gate := range report.Gates {
-		if gate.Status == verify.Undecided {
+func (r *rehearsal) conclude(outcome *report.Report, digest string) error {
+	result := rehearsed{digest, []string{}, outcome}
+	for _, gate := range outcome.Gates {
+		if gate.Status == report.Undecided {
 			result.Undecided = append(result.Undecided, gate.ID)
 		}
 	}
@@ -280,7 +281,7 @@ func (r *rehearsal) conclude(report *verify.Report, digest string) error {
 	} else if err := r.printResult(result); err != nil {
 		return err
 	}
-	err := report.Err()
+	err := outcome.Err()
 	if missing := r.missing(result.Undecided); len(missing) > 0 {
 		err = errors.Join(err, fmt.Errorf("--require %s, and these gates are undecided: %s", r.require, strings.Join(missing, " ")))
 	}

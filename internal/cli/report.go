@@ -13,26 +13,26 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/content"
-	"slipway/verify"
 	"slipway/verify/page"
+	"slipway/verify/report"
 )
 
 // reportFile is the report in one form.
 type reportFile struct {
 	name  string
-	write func(io.Writer, *verify.Report) error
+	write func(io.Writer, *report.Report) error
 }
 
 // reportFiles are what --report writes.
 var reportFiles = []reportFile{
-	{"report.json", func(w io.Writer, r *verify.Report) error {
+	{"report.json", func(w io.Writer, r *report.Report) error {
 		data, err := r.JSON()
 		if err == nil {
 			_, err = w.Write(data)
 		}
 		return err
 	}},
-	{"report.txt", func(w io.Writer, r *verify.Report) error { return r.WriteText(w) }},
+	{"report.txt", func(w io.Writer, r *report.Report) error { return r.WriteText(w) }},
 	{"REVIEW.md", page.Review},
 	{"report.html", page.HTML},
 }
@@ -98,7 +98,7 @@ func notOfReport(folder string) string {
 }
 
 // write writes the report and gives the folder its name.
-func (f *reportFolder) write(r *verify.Report) error {
+func (f *reportFolder) write(r *report.Report) error {
 	if f == nil {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (f *reportFolder) write(r *verify.Report) error {
 	return nil
 }
 
-func (f *reportFolder) writeFile(file reportFile, r *verify.Report) error {
+func (f *reportFolder) writeFile(file reportFile, r *report.Report) error {
 	out, err := f.stage.Create(manifest.File{Path: file.name, Mode: manifest.ModeFile})
 	if err != nil {
 		return err

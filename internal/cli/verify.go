@@ -16,6 +16,7 @@ import (
 	"slipway/manifest/content"
 	"slipway/verify"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 )
 
 // trust is what a verdict rests on beside the submission: flags, never files
@@ -72,7 +73,7 @@ func (t *trust) options() (verify.Options, error) {
 	if t.named != "" {
 		name += ", which " + t.named + " names"
 	}
-	options.Trust = []verify.Trust{{Input: name, Digest: source}}
+	options.Trust = []report.Trust{{Input: name, Digest: source}}
 	if err := t.describeImage(&options); err != nil {
 		return options, err
 	}
@@ -91,12 +92,12 @@ func (t *trust) options() (verify.Options, error) {
 			return options, fmt.Errorf("read contract %s: %w", t.contract, err)
 		}
 		options.Contract = &contract
-		options.Trust = append(options.Trust, verify.Trust{Input: "contract " + t.contract, Digest: manifest.DigestBytes(data)})
+		options.Trust = append(options.Trust, report.Trust{Input: "contract " + t.contract, Digest: manifest.DigestBytes(data)})
 		return options, nil
 	}
 	for _, base := range profile.Bases {
 		if base.Contract != nil {
-			options.Trust = append(options.Trust, verify.Trust{Input: "contract of " + base.Repository, Digest: base.Source})
+			options.Trust = append(options.Trust, report.Trust{Input: "contract of " + base.Repository, Digest: base.Source})
 		}
 	}
 	return options, nil
@@ -142,47 +143,47 @@ fails or stays undecided where the profile does not allow that.`,
 			return err
 		}
 		defer folder.abandon()
-		report, err := a.verify(cmd.Context(), tree, options)
+		r, err := a.verify(cmd.Context(), tree, options)
 		if err != nil {
 			return err
 		}
-		if err := folder.write(report); err != nil {
+		if err := folder.write(r); err != nil {
 			return err
 		}
-		return a.printReport(report, *asJSON)
+		return a.printReport(r, *asJSON)
 	}
 	return cmd
 }
 
-func (a *app) verify(ctx context.Context, tree *content.Tree, options verify.Options) (*verify.Report, error) {
+func (a *app) verify(ctx context.Context, tree *content.Tree, options verify.Options) (*report.Report, error) {
 	m := a.meter("verify "+filepath.Base(tree.Name), treeBytes(tree))
 	defer m.end()
 	options.Progress = func(done, _ int64) { m.set(done) }
 	return verify.Run(ctx, tree, options)
 }
 
-func (a *app) printReport(report *verify.Report, asJSON bool) error {
+func (a *app) printReport(r *report.Report, asJSON bool) error {
 	if asJSON {
-		data, err := report.JSON()
+		data, err := r.JSON()
 		if err != nil {
 			return err
 		}
 		if _, err := a.Stdout.Write(data); err != nil {
 			return err
 		}
-	} else if err := a.writeReport(report); err != nil {
+	} else if err := a.writeReport(r); err != nil {
 		return err
 	}
-	if report.Err() != nil {
+	if r.Err() != nil {
 		return errFindings
 	}
 	return nil
 }
 
 // writeReport prints a report for people, its verdicts coloured on a terminal.
-func (a *app) writeReport(report *verify.Report) error {
+func (a *app) writeReport(r *report.Report) error {
 	var text strings.Builder
-	if err := report.WriteText(&text); err != nil {
+	if err := r.WriteText(&text); err != nil {
 		return err
 	}
 	out := text.String()

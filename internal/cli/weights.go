@@ -12,6 +12,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/verify/boot"
+	"slipway/verify/boot/ask"
 )
 
 func (a *app) weightsCommand() *cobra.Command {
@@ -54,11 +55,11 @@ tokens of every step. Later runs of the same weights can be compared with it.`,
 		if err != nil {
 			return err
 		}
-		asked, err := boot.ReadQuestions(data)
+		asked, err := ask.ReadQuestions(data)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", *questions, err)
 		}
-		load := boot.Load{Concurrency: goldenConcurrency, MaxTokens: *tokens, Request: goldenPatience}
+		load := ask.Load{Concurrency: goldenConcurrency, MaxTokens: *tokens, Request: goldenPatience}
 		references, err := a.references(cmd.Context(), bundleFile(args), asked, load, *top)
 		if err != nil {
 			return err
@@ -75,7 +76,7 @@ const (
 )
 
 // references starts a bundle's server for as long as it takes.
-func (a *app) references(ctx context.Context, text string, questions []boot.Question, load boot.Load, top int) ([]boot.Reference, error) {
+func (a *app) references(ctx context.Context, text string, questions []ask.Question, load ask.Load, top int) ([]ask.Reference, error) {
 	work, err := os.MkdirTemp(a.TempDir, "slipway-golden-*")
 	if err != nil {
 		return nil, err
@@ -93,10 +94,10 @@ func (a *app) references(ctx context.Context, text string, questions []boot.Ques
 	if _, err := server.WaitHealthy(ctx, goldenPatience); err != nil {
 		return nil, err
 	}
-	return boot.References(ctx, server.URL, questions, load, top)
+	return ask.References(ctx, server.URL, questions, load, top)
 }
 
-func (a *app) writeReferences(references []boot.Reference, out string) error {
+func (a *app) writeReferences(references []ask.Reference, out string) error {
 	var lines bytes.Buffer
 	for _, r := range references {
 		data, err := manifest.EncodeCanonical(r)

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"slipway/manifest"
-	"slipway/verify"
 	"slipway/verify/page"
+	"slipway/verify/report"
 )
 
 // auditGates are the gates that judge how weights are stored.
@@ -49,29 +49,29 @@ others.`,
 			return err
 		}
 		defer folder.abandon()
-		report, err := a.verify(cmd.Context(), tree, options)
+		r, err := a.verify(cmd.Context(), tree, options)
 		if err != nil {
 			return err
 		}
-		if report.Counts == nil {
+		if r.Counts == nil {
 			return manifest.WithHint(fmt.Errorf("audit %s: %s is not there, or cannot be read", args[0], manifest.QuantizationPath),
 				"`slipway weights pack` writes one; `slipway verify` says more of a broken one")
 		}
-		if err := folder.write(report); err != nil {
+		if err := folder.write(r); err != nil {
 			return err
 		}
-		return a.printAudit(newAudit(report), *asJSON)
+		return a.printAudit(newAudit(r), *asJSON)
 	}
 	return cmd
 }
 
 // audit is what audit prints.
 type audit struct {
-	Profile string                `json:"profile"`
-	Counts  *verify.Counts        `json:"counts"`
-	Layers  []layerAudit          `json:"layers"`
-	Tensors []verify.TensorReport `json:"tensors"`
-	Gates   []verify.GateResult   `json:"gates"`
+	Profile string              `json:"profile"`
+	Counts  *report.Counts      `json:"counts"`
+	Layers  []layerAudit        `json:"layers"`
+	Tensors []report.Tensor     `json:"tensors"`
+	Gates   []report.GateResult `json:"gates"`
 }
 
 // layerAudit sums the ternary tensors of a layer.
@@ -83,10 +83,10 @@ type layerAudit struct {
 	ScaleMax  string   `json:"scale_max,omitempty"`
 }
 
-func newAudit(r *verify.Report) audit {
-	a := audit{Profile: r.Profile, Counts: r.Counts, Layers: []layerAudit{}, Tensors: r.Tensors, Gates: []verify.GateResult{}}
+func newAudit(r *report.Report) audit {
+	a := audit{Profile: r.Profile, Counts: r.Counts, Layers: []layerAudit{}, Tensors: r.Tensors, Gates: []report.GateResult{}}
 	if a.Tensors == nil {
-		a.Tensors = []verify.TensorReport{}
+		a.Tensors = []report.Tensor{}
 	}
 	for _, gate := range r.Gates {
 		if slices.Contains(auditGates, gate.ID) {
@@ -108,7 +108,7 @@ func newAudit(r *verify.Report) audit {
 	return a
 }
 
-func (l *layerAudit) add(t verify.TensorReport) {
+func (l *layerAudit) add(t report.Tensor) {
 	l.Tensors++
 	if t.Histogram != nil {
 		for code, times := range t.Histogram {
@@ -133,7 +133,7 @@ func extreme(a, b string, before func(a, b float64) bool) string {
 }
 
 func (a *app) printAudit(audit audit, asJSON bool) error {
-	failed := slices.ContainsFunc(audit.Gates, func(g verify.GateResult) bool { return g.Status == verify.Fail })
+	failed := slices.ContainsFunc(audit.Gates, func(g report.GateResult) bool { return g.Status == report.Fail })
 	if asJSON {
 		if err := a.printJSON(audit); err != nil {
 			return err
@@ -181,7 +181,7 @@ func orDash(text string) string {
 	return text
 }
 
-func (a *app) printCounts(c *verify.Counts) {
+func (a *app) printCounts(c *report.Counts) {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	base := "the base's text weights"
 	if c.BaseSelfDeclared {
@@ -208,7 +208,7 @@ func margin(n int64) string {
 	return fmt.Sprintf("margin %d", n)
 }
 
-func (a *app) printAuditGates(gates []verify.GateResult) {
+func (a *app) printAuditGates(gates []report.GateResult) {
 	for _, gate := range gates {
 		fmt.Fprintf(a.Stdout, "%s: %s\n", gate.Status, gate.ID)
 		for _, f := range gate.Findings {

@@ -18,6 +18,7 @@ import (
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
 	"slipway/verify"
+	"slipway/verify/report"
 )
 
 func TestPublishedShapes(t *testing.T) {
@@ -266,30 +267,30 @@ func TestVerifierAccepts(t *testing.T) {
 		t.Fatal(err)
 	}
 	contract := options.Model().Contract()
-	report, err := verify.Run(t.Context(), listing(t, write(t, options)), verify.Options{Profile: profile, Contract: &contract})
+	r, err := verify.Run(t.Context(), listing(t, write(t, options)), verify.Options{Profile: profile, Contract: &contract})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := report.Err(); err != nil {
+	if err := r.Err(); err != nil {
 		var text bytes.Buffer
-		_ = report.WriteText(&text)
+		_ = r.WriteText(&text)
 		t.Fatalf("%v\n%s", err, &text)
 	}
 	for _, id := range []string{"safetensors", "index", "coverage", "ternary", "stored", "config"} {
-		gate, _ := report.Gate(id)
-		findings := slices.DeleteFunc(slices.Clone(gate.Findings), func(f verify.Finding) bool { return f.Path == "tokenizer.json" }) // none is written
-		if gate.Status != verify.Pass || len(findings) > 0 {
+		gate, _ := r.Gate(id)
+		findings := slices.DeleteFunc(slices.Clone(gate.Findings), func(f report.Finding) bool { return f.Path == "tokenizer.json" }) // none is written
+		if gate.Status != report.Pass || len(findings) > 0 {
 			t.Errorf("gate %s: %s, %v", id, gate.Status, findings)
 		}
 	}
-	for _, tensor := range report.Tensors {
+	for _, tensor := range r.Tensors {
 		h := tensor.Histogram
 		total := float64(h[0] + h[1] + h[2])
 		if h[3] != 0 || math.Abs(float64(h[0])/total-0.3) > 0.01 || math.Abs(float64(h[1])/total-0.4) > 0.01 {
 			t.Errorf("%s: codes %v, want 0.3, 0.4, 0.3 and none", tensor.Name, *h)
 		}
 	}
-	if got := len(report.Tensors); got != 3*6+7 {
+	if got := len(r.Tensors); got != 3*6+7 {
 		t.Errorf("%d packed tensors, want six a delta net layer and seven a full one", got)
 	}
 }

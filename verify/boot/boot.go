@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"slipway/manifest"
+	"slipway/verify/boot/ask"
 )
 
 // Options of Start.
@@ -108,7 +109,7 @@ func (s *Server) WaitHealthy(ctx context.Context, limit time.Duration) (time.Dur
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not healthy within %s", limit))
 	defer cancel()
 	for {
-		if status, _ := getHealth(ctx, direct, s.URL); status == http.StatusOK {
+		if status, _ := ask.GetHealth(ctx, ask.Direct, s.URL); status == http.StatusOK {
 			return time.Since(began), nil
 		}
 		select {
@@ -119,19 +120,6 @@ func (s *Server) WaitHealthy(ctx context.Context, limit time.Duration) (time.Dur
 		case <-time.After(pollInterval):
 		}
 	}
-}
-
-// getHealth returns the status of GET /health, or why there is none.
-func getHealth(ctx context.Context, client *http.Client, server string) (int, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/health", nil)
-	if err != nil {
-		return 0, err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	return response.StatusCode, response.Body.Close()
 }
 
 func (s *Server) withLog(err error) error {

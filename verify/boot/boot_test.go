@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"slipway/manifest"
+	"slipway/verify/boot/ask"
 )
 
 func submission(t *testing.T, script string) Options {
@@ -49,7 +50,7 @@ func TestServe(t *testing.T) {
 	if _, err := s.WaitHealthy(t.Context(), patience); err != nil {
 		t.Fatal(err)
 	}
-	questions, err := ReadQuestions([]byte(`{"id":"1","question":"say yes","answer":"yes"}
+	questions, err := ask.ReadQuestions([]byte(`{"id":"1","question":"say yes","answer":"yes"}
 {"id":"2","question":"say no","answer":"yes"}
 
 {"id":"3","question":"fail","answer":"yes"}
@@ -57,7 +58,7 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers, err := Ask(t.Context(), Endpoint{URL: s.URL}, questions, Load{Concurrency: 2, MaxTokens: 4, Request: patience})
+	answers, err := ask.All(t.Context(), ask.Endpoint{URL: s.URL}, questions, ask.Load{Concurrency: 2, MaxTokens: 4, Request: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +84,11 @@ func TestMeasureDrafts(t *testing.T) {
 	if _, err := s.WaitHealthy(t.Context(), patience); err != nil {
 		t.Fatal(err)
 	}
-	continuations, err := ReadContinuations([]byte(`{"id":"a","prompt":[9,0],"continuation":[1,2,3,7,8,20]}` + "\n" + `{"id":"b","prompt":[5],"continuation":[6]}`))
+	continuations, err := ask.ReadContinuations([]byte(`{"id":"a","prompt":[9,0],"continuation":[1,2,3,7,8,20]}` + "\n" + `{"id":"b","prompt":[5],"continuation":[6]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := MeasureDrafts(t.Context(), Endpoint{URL: s.URL}, continuations, Load{Concurrency: 2, MaxTokens: 16, Request: patience})
+	a, err := ask.MeasureDrafts(t.Context(), ask.Endpoint{URL: s.URL}, continuations, ask.Load{Concurrency: 2, MaxTokens: 16, Request: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestMeasureDrafts(t *testing.T) {
 		t.Errorf("%+v, tau %v", a, a.Tau())
 	}
 	s.Stop()
-	a, err = MeasureDrafts(t.Context(), Endpoint{URL: s.URL}, continuations, Load{Concurrency: 1, MaxTokens: 16, Request: patience})
+	a, err = ask.MeasureDrafts(t.Context(), ask.Endpoint{URL: s.URL}, continuations, ask.Load{Concurrency: 1, MaxTokens: 16, Request: patience})
 	if err != nil || a.Failed != 7 || a.Tau() != 1 { // every step adds the target's own token
 		t.Errorf("of a dead server: %+v %v", a, err)
 	}
@@ -165,7 +166,7 @@ func TestReadQuestionsRefuses(t *testing.T) {
 		"{}\n{\"id\":\"1\",\"id\":\"2\"}":       "line 2",
 		`{"id":"1","question":"x","extra":"y"}`: "unknown key",
 	} {
-		if _, err := ReadQuestions([]byte(in)); err == nil || !strings.Contains(err.Error(), fault) {
+		if _, err := ask.ReadQuestions([]byte(in)); err == nil || !strings.Contains(err.Error(), fault) {
 			t.Errorf("%s: error %v, want %q", in, err, fault)
 		}
 	}

@@ -29,6 +29,8 @@ var causes = []cause{
 	{text: regexp.MustCompile(`requires jinja2`), means: "the distribution jinja2 is missing, which a chat template needs", remedy: "vendor the wheel of jinja2"},
 	{text: regexp.MustCompile(`ModuleNotFoundError: No module named '([^']+)'`), means: "the module %s is missing",
 		remedy: "vendor the wheel that has it, or check whether serve.sh puts it on PYTHONPATH"},
+	{text: regexp.MustCompile(`getpwuid\(\): uid not found`), means: "the user has no entry in /etc/passwd, and a library asks for its name",
+		remedy: "export USER and LOGNAME in serve.sh, and the cache folders that are named after the user (TORCHINDUCTOR_CACHE_DIR)"},
 	{text: regexp.MustCompile(`ImportError: (lib[^:]+): cannot open shared object file`), means: "the library %s is missing",
 		remedy: "vendor a wheel that brings it along: the grader's machine may lack it too"},
 	{text: regexp.MustCompile(`No space left on device`), means: "a folder is full",

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"slipway/verify"
+	"slipway/verify/report"
 )
 
 // project scales the sample that was measured to the graded load, in seconds on
@@ -16,7 +16,7 @@ import (
 //
 // The first request counts once and is never scaled. ok is false where the
 // profile does not say how much is graded.
-func (o *observed) project() (p verify.Projection, ok bool) {
+func (o *observed) project() (p report.Projection, ok bool) {
 	load := o.rehearsal.Profile.Load
 	first := o.First[0].Took
 	p.Limit = load.TotalSeconds
@@ -70,7 +70,7 @@ func (o *observed) judgeDeadline() verdict {
 		budget := p.Limit * float64(o.Batch.Tokens) / float64(o.rehearsal.Profile.Load.GradedTokens)
 		v.note("the sample of %d tokens took %.4g s of a budget of %.0f s", o.Batch.Tokens, o.Batch.Seconds*scaled.factor, budget)
 	}
-	finding := verify.Finding{Path: serveScript, Want: fmt.Sprintf("at most %.0f s", p.Limit), Got: fmt.Sprintf("%s = %.0f s", p.Formula, p.Seconds),
+	finding := report.Finding{Path: serveScript, Want: fmt.Sprintf("at most %.0f s", p.Limit), Got: fmt.Sprintf("%s = %.0f s", p.Formula, p.Seconds),
 		Hint: fmt.Sprintf("measure tokens a second at %d at a time: batch what is asked together", o.Batch.Concurrency)}
 	switch {
 	case scaled.blind:
@@ -98,7 +98,7 @@ func (o *observed) unknownLoad(scaled scaling) verdict {
 		v.note("%s", scaled.text)
 	}
 	if o.late != "" && !scaled.slower && !scaled.blind {
-		v.fail(verify.Finding{Path: serveScript, Problem: "the public examples alone take longer than the whole load may", Want: fmt.Sprintf("at most %s", time.Duration(total*1e9)), Got: o.late})
+		v.fail(report.Finding{Path: serveScript, Problem: "the public examples alone take longer than the whole load may", Want: fmt.Sprintf("at most %s", time.Duration(total*1e9)), Got: o.late})
 		return v
 	}
 	return v.open("the profile does not say how large the graded load is")

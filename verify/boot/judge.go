@@ -6,24 +6,24 @@ import (
 	"strings"
 	"time"
 
-	"slipway/verify"
 	"slipway/verify/boot/sandbox"
+	"slipway/verify/report"
 )
 
 // verdict collects what a gate found. Unless something else was said, it passes.
 type verdict struct {
-	status   verify.Status
-	findings []verify.Finding
+	status   report.Status
+	findings []report.Finding
 	notes    []string
 }
 
-func (v *verdict) fail(f verify.Finding) {
-	f.Level = verify.Error
+func (v *verdict) fail(f report.Finding) {
+	f.Level = report.Error
 	v.findings = append(v.findings, f)
 }
 
-func (v *verdict) warn(f verify.Finding) {
-	f.Level = verify.Warning
+func (v *verdict) warn(f report.Finding) {
+	f.Level = report.Warning
 	v.findings = append(v.findings, f)
 }
 
@@ -33,7 +33,7 @@ func (v *verdict) note(format string, args ...any) {
 
 // open leaves the gate undecided; the reason comes before other notes.
 func (v *verdict) open(format string, args ...any) verdict {
-	v.status = verify.Undecided
+	v.status = report.Undecided
 	v.notes = append([]string{"could not be decided: " + fmt.Sprintf(format, args...)}, v.notes...)
 	return *v
 }
@@ -44,7 +44,7 @@ func undecided(format string, args ...any) verdict {
 }
 
 // decide decides the dynamic gates.
-func (o *observed) decide() []verify.GateResult {
+func (o *observed) decide() []report.GateResult {
 	gates := []struct {
 		id    string
 		judge func() verdict
@@ -52,17 +52,17 @@ func (o *observed) decide() []verify.GateResult {
 		{"install", o.judgeInstall}, {"startup", o.judgeStartup}, {"first-request", o.judgeFirst}, {"batch", o.judgeBatch},
 		{"deadline", o.judgeDeadline}, {"still-healthy", o.judgeStillHealthy}, {"opened-files", o.judgeOpened}, {"quality", o.judgeQuality},
 	}
-	var results []verify.GateResult
+	var results []report.GateResult
 	for _, gate := range gates {
 		v := gate.judge()
-		result := verify.GateResult{ID: gate.id, Status: v.status, Findings: v.findings, Notes: v.notes}
-		if slices.ContainsFunc(v.findings, func(f verify.Finding) bool { return f.Level == verify.Error }) {
-			result.Status = verify.Fail
-			if v.status == verify.Undecided {
+		result := report.GateResult{ID: gate.id, Status: v.status, Findings: v.findings, Notes: v.notes}
+		if slices.ContainsFunc(v.findings, func(f report.Finding) bool { return f.Level == report.Error }) {
+			result.Status = report.Fail
+			if v.status == report.Undecided {
 				result.Notes = result.Notes[1:] // what is missing could not have saved it
 			}
 		} else if result.Status == "" {
-			result.Status = verify.Pass
+			result.Status = report.Pass
 		}
 		results = append(results, result)
 	}
@@ -93,13 +93,13 @@ func (o *observed) judgeInstall() verdict {
 	case o.trace == nil:
 		return undecided("what serve.sh starts could not be seen")
 	case !slices.ContainsFunc(o.trace.Programs, func(p sandbox.Program) bool { return isInstaller(strings.Join(p.Argv, " ")) }):
-		v.status, v.notes = verify.NotApplicable, []string{"serve.sh starts no installer"}
+		v.status, v.notes = report.NotApplicable, []string{"serve.sh starts no installer"}
 	case o.first.healthy():
 		v.note("the installers had ended after %s", rounded(o.installed()))
 	default:
 		c, line, ok := findCause(o.first.log)
 		if ok && strings.Contains(c.means, "pip") {
-			v.fail(verify.Finding{Path: serveScript, Problem: c.means, Got: line, Hint: c.remedy})
+			v.fail(report.Finding{Path: serveScript, Problem: c.means, Got: line, Hint: c.remedy})
 			return v
 		}
 		return undecided("the server did not become healthy: see gate startup")
@@ -135,13 +135,13 @@ func (o *observed) judgeStartup() verdict {
 	case !o.first.healthy():
 		v.fail(failedStart(o.first, fmt.Sprintf("GET /health answers 200 within %s", limit)))
 	case o.first.loopback:
-		v.fail(verify.Finding{Path: serveScript, Problem: "the server listens on 127.0.0.1 only, and the grader asks from another address",
+		v.fail(report.Finding{Path: serveScript, Problem: "the server listens on 127.0.0.1 only, and the grader asks from another address",
 			Want: "an answer at the machine's own address", Got: o.first.probe + " there, HTTP 200 at 127.0.0.1", Hint: "bind it to 0.0.0.0"})
 	default:
 		took := seconds(o.first.Healthy)
 		v.note("healthy after %s of %s", rounded(took), limit)
 		if took > limit*6/10 {
-			v.warn(verify.Finding{Path: serveScript, Problem: fmt.Sprintf("the start takes %.0f%% of the time there is", 100*took.Seconds()/limit.Seconds()),
+			v.warn(report.Finding{Path: serveScript, Problem: fmt.Sprintf("the start takes %.0f%% of the time there is", 100*took.Seconds()/limit.Seconds()),
 				Want: "60% at most", Got: rounded(took).String(), Hint: "the grader's disk may be slower: load less, compile nothing at start"})
 		}
 	}
@@ -158,7 +158,7 @@ func (o *observed) judgeAgain(v *verdict, what string) {
 	if i < 0 || o.again[i].healthy() && o.again[i].reply == "" {
 		return
 	}
-	f := verify.Finding{Path: serveScript, Problem: "started " + what + ": the request fails: " + o.again[i].reply}
+	f := report.Finding{Path: serveScript, Problem: "started " + what + ": the request fails: " + o.again[i].reply}
 	if !o.again[i].healthy() {
 		f = failedStart(o.again[i], "what the first start did")
 		f.Problem = "started " + what + ": " + f.Problem
@@ -174,8 +174,8 @@ func (o *observed) judgeAgain(v *verdict, what string) {
 
 // failedStart describes a start that ended in no healthy server, with its cause
 // where that is known.
-func failedStart(o startOutcome, want string) verify.Finding {
-	f := verify.Finding{Path: serveScript, Problem: o.problem, Want: want, Got: lastLines(o.log)}
+func failedStart(o startOutcome, want string) report.Finding {
+	f := report.Finding{Path: serveScript, Problem: o.problem, Want: want, Got: lastLines(o.log)}
 	if c, line, ok := findCause(o.log + "\n" + o.problem); ok {
 		f.Problem, f.Hint = c.means+"; "+o.problem, c.remedy
 		if !strings.Contains(f.Got, clip(line)) {
@@ -212,7 +212,7 @@ func (o *observed) judgeFirst() verdict {
 		if r.Problem == "" {
 			continue
 		}
-		v.fail(o.withEnd(verify.Finding{Path: serveScript, Problem: fmt.Sprintf("request %d after the start fails (%s)", i+1, r.Request),
+		v.fail(o.withEnd(report.Finding{Path: serveScript, Problem: fmt.Sprintf("request %d after the start fails (%s)", i+1, r.Request),
 			Want: "HTTP 200 and the endpoint's JSON", Got: r.Problem,
 			Hint: "send one request of each kind before /health answers 200, on a machine with no compiler and no network"}))
 	}
@@ -223,7 +223,7 @@ func (o *observed) judgeFirst() verdict {
 }
 
 // withEnd adds how the server ended, if it did, and what it printed last.
-func (o *observed) withEnd(f verify.Finding) verify.Finding {
+func (o *observed) withEnd(f report.Finding) report.Finding {
 	if o.ended != "" {
 		f.Problem += "; the server ended: " + o.ended
 	}
@@ -246,7 +246,7 @@ func (o *observed) judgeBatch() verdict {
 	}
 	b := o.Batch
 	if b.Failed > 0 || o.ended != "" || o.late != "" {
-		f := verify.Finding{Path: serveScript, Problem: fmt.Sprintf("%d of %d requests failed at %d at a time", b.Failed, b.Requests, b.Concurrency),
+		f := report.Finding{Path: serveScript, Problem: fmt.Sprintf("%d of %d requests failed at %d at a time", b.Failed, b.Requests, b.Concurrency),
 			Want: "an answer to each", Got: o.failure, Hint: "reserve at start what all requests at once need"}
 		if o.late != "" {
 			f.Problem += "; " + o.late
@@ -254,11 +254,11 @@ func (o *observed) judgeBatch() verdict {
 		v.fail(o.withEnd(f))
 	}
 	if b.Empty > 0 {
-		v.fail(verify.Finding{Path: serveScript, Problem: fmt.Sprintf("%d of %d replies are empty", b.Empty, b.Requests), Want: "content in each",
+		v.fail(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%d of %d replies are empty", b.Empty, b.Requests), Want: "content in each",
 			Hint: "an answer that is all thought has no content: end the thought in time, or turn it off"})
 	}
 	if tries := o.repeatedTries(); tries > 0 {
-		v.warn(verify.Finding{Path: serveScript, Problem: fmt.Sprintf("%d requests had to be sent more than once", tries), Hint: "a failure now and then is one too many under load"})
+		v.warn(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%d requests had to be sent more than once", tries), Hint: "a failure now and then is one too many under load"})
 	}
 	if b.Repeats > 0 {
 		v.note("%d public questions repeat others and were left out", b.Repeats)
@@ -283,15 +283,18 @@ func (o *observed) judgeStillHealthy() verdict {
 	switch {
 	case !o.first.healthy():
 		return undecided("%s", o.blocked())
-	case o.health != "":
-		v.fail(o.withEnd(verify.Finding{Path: serveScript, Problem: o.health, Want: "HTTP 200",
+	case o.health != "" && o.replied: // else nothing was asked that it could have outlived
+		v.fail(o.withEnd(report.Finding{Path: serveScript, Problem: o.health, Want: "HTTP 200",
 			Hint: "a request that cannot be answered must end as an error of that request"}))
 	}
 	if o.stop != nil && len(o.stop.left) > 0 {
-		v.fail(verify.Finding{Path: serveScript, Problem: fmt.Sprintf("%.3g s after SIGTERM something still runs", o.stop.took.Seconds()),
+		v.fail(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%.3g s after SIGTERM something still runs", o.stop.took.Seconds()),
 			Want: "no process and no port", Got: strings.Join(o.stop.left, "; "), Hint: "start the server with exec as the last command of serve.sh, so that the signal reaches it"})
 	} else if o.stop != nil && o.ended == "" {
 		v.note("gone %s after SIGTERM", rounded(o.stop.took))
+	}
+	if !o.replied && len(v.findings) == 0 {
+		return undecided("%s", o.blocked())
 	}
 	return v
 }

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"slipway/verify"
+	"slipway/verify/boot/ask"
+	"slipway/verify/report"
 )
 
 // judgeQuality decides whether the answers or drafts are good enough. Where they
@@ -50,11 +51,11 @@ func (o *observed) judgeAccuracy(v *verdict) {
 	guesses := q.Chance > 0 && q.Low <= q.Chance
 	switch {
 	case q.Accuracy < q.Floor && q.Floor > q.High:
-		v.fail(verify.Finding{Problem: "the answers are worse than the floor, and by more than luck", Want: floor, Got: numbers, Hint: o.diagnosis()})
+		v.fail(report.Finding{Problem: "the answers are worse than the floor, and by more than luck", Want: floor, Got: numbers, Hint: o.diagnosis()})
 	case q.Accuracy < q.Floor:
-		v.fail(verify.Finding{Problem: "the answers are worse than the floor; with so few questions luck could explain it", Want: floor, Got: numbers, Hint: o.diagnosis()})
+		v.fail(report.Finding{Problem: "the answers are worse than the floor; with so few questions luck could explain it", Want: floor, Got: numbers, Hint: o.diagnosis()})
 	case guesses && q.Questions >= enoughQuestions:
-		v.fail(verify.Finding{Problem: "the answers cannot be told from guessing, though the floor is no higher", Want: "more than chance", Got: numbers, Hint: o.diagnosis()})
+		v.fail(report.Finding{Problem: "the answers cannot be told from guessing, though the floor is no higher", Want: "more than chance", Got: numbers, Hint: o.diagnosis()})
 	default:
 		v.note("%s; the floor is %.4f", numbers, q.Floor)
 		if q.Low < q.Floor {
@@ -64,7 +65,7 @@ func (o *observed) judgeAccuracy(v *verdict) {
 	if len(v.findings) == 0 {
 		return
 	}
-	if i := slices.IndexFunc(o.answers, func(a Answer) bool { return a.Failed == nil && !a.Right() }); i >= 0 {
+	if i := slices.IndexFunc(o.answers, func(a ask.Answer) bool { return a.Failed == nil && !a.Right() }); i >= 0 {
 		v.note("the first wrong answer: question %s, want %s, got %s", o.answers[i].Question.ID, quoted(o.answers[i].Question.Answer), quoted(o.answers[i].Content))
 	}
 	if guesses {
@@ -123,7 +124,7 @@ func (o *observed) judgeTau(v *verdict) {
 		hint = "compare with the base model: a head that is tied and was dropped, shifted offsets, or padding without a mask leave near-random drafts"
 		v.note("hardly a drafted token is accepted: near-random weights look like this")
 	}
-	v.fail(verify.Finding{Problem: "the drafts are accepted less than the floor", Want: fmt.Sprintf("tau of at least %.4f", q.Floor), Got: numbers, Hint: hint})
+	v.fail(report.Finding{Problem: "the drafts are accepted less than the floor", Want: fmt.Sprintf("tau of at least %.4f", q.Floor), Got: numbers, Hint: hint})
 }
 
 // judgeAlone compares the batch with the same requests alone. Another answer
@@ -139,7 +140,7 @@ func (o *observed) judgeAlone(v *verdict, batch, alone int) {
 	}
 	v.note("%d of %d requests were answered the same alone and in the batch, with %d and %d %s", a.Same, a.Compared, alone, batch, what)
 	if alone-batch >= enough {
-		v.fail(verify.Finding{
+		v.fail(report.Finding{
 			Problem: fmt.Sprintf("requests that are answered well alone are not when others are answered with them: %d %s alone, %d in the batch", alone, what, batch),
 			Want:    "the same in both", Got: a.First,
 			Hint: "padding on the left without an attention mask, or without shifted positions, looks like this",
@@ -163,6 +164,6 @@ func (o *observed) judgeGolden(v *verdict) {
 		v.note("%s", numbers)
 		return
 	}
-	v.fail(verify.Finding{Problem: "the answers are not those of the pinned base", Want: fmt.Sprintf("%.0f%% of them", 100*r.GoldenShare), Got: numbers + "; the first other one: " + g.First,
+	v.fail(report.Finding{Problem: "the answers are not those of the pinned base", Want: fmt.Sprintf("%.0f%% of them", 100*r.GoldenShare), Got: numbers + "; the first other one: " + g.First,
 		Hint: "for weights that were changed on purpose, say with --golden-share how many answers should stay"})
 }

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"slipway/verify"
 	"slipway/verify/boot/sandbox"
+	"slipway/verify/report"
 )
 
 // weightEndings are of files that hold weights.
@@ -46,11 +46,11 @@ func (o *observed) judgeOpened() verdict {
 	o.judgeFiles(&v)
 	o.judgeConnections(&v)
 	o.judgeCompilers(&v)
-	if o.trace.Dropped > 0 {
-		v.note("%d more were opened, started or tried than a trace holds", o.trace.Dropped)
-	}
 	if reason := o.blocked(); reason != "" {
 		return v.open("%s", reason)
+	}
+	if o.trace.Dropped > 0 {
+		return v.open("%d more were opened, started or tried than a trace holds", o.trace.Dropped)
 	}
 	o.judgeWeights(&v)
 	return v
@@ -78,20 +78,22 @@ func (o *observed) judgeFiles(v *verdict) {
 		inside, isInside := strings.CutPrefix(f.Path, o.at+"/")
 		packages := strings.Contains(f.Path, "/site-packages/") || strings.Contains(f.Path, "/dist-packages/")
 		switch {
+		case f.Written && strings.Contains(f.Path, "/__pycache__/"):
+			// Python keeps what it compiled where it may, and goes on where it may not
 		case f.Written && !within(f.Path, append(own, "/dev", "/proc")...):
 			written = append(written, f.Path)
 		case isInside && f.Exists && !listed[inside]:
-			v.fail(verify.Finding{Path: inside, Problem: "the server opens a file that the submission does not list", Hint: "it was there when it was started, and will not be where it is graded"})
+			v.fail(report.Finding{Path: inside, Problem: "the server opens a file that the submission does not list", Hint: "it was there when it was started, and will not be where it is graded"})
 		case isInside || within(f.Path, own...):
 		case isWeights(f.Path) && within(f.Path, systemFolders...) && !packages && !strings.HasSuffix(f.Path, ".safetensors") && !strings.HasSuffix(f.Path, ".gguf"):
 			// a program's own data that happens to be called .bin
 		case isWeights(f.Path) && f.Exists:
-			v.fail(verify.Finding{Path: f.Path, Problem: "the server opens what looks like weights outside the submission", Hint: "ship what it needs, and load that"})
+			v.fail(report.Finding{Path: f.Path, Problem: "the server opens what looks like weights outside the submission", Hint: "ship what it needs, and load that"})
 		case isWeights(f.Path):
-			v.warn(verify.Finding{Path: f.Path, Problem: "the server looks for weights outside the submission", Hint: "name files from $SUBMISSION_DIR"})
+			v.warn(report.Finding{Path: f.Path, Problem: "the server looks for weights outside the submission", Hint: "name files from $SUBMISSION_DIR"})
 		case !f.Exists || packages || within(f.Path, systemFolders...) || within(f.Path, pythons...):
 		default:
-			v.fail(verify.Finding{Path: f.Path, Problem: "the server opens a file of this machine that is no part of the system", Hint: "ship what it needs, and load that"})
+			v.fail(report.Finding{Path: f.Path, Problem: "the server opens a file of this machine that is no part of the system", Hint: "ship what it needs, and load that"})
 		}
 	}
 	for i, name := range written {
@@ -99,7 +101,7 @@ func (o *observed) judgeFiles(v *verdict) {
 			v.note("it writes to %d more such files", len(written)-i)
 			break
 		}
-		v.warn(verify.Finding{Path: name, Problem: "the server writes outside the folders that are for that", Hint: "write below $TMPDIR, /tmp or $HOME"})
+		v.warn(report.Finding{Path: name, Problem: "the server writes outside the folders that are for that", Hint: "write below $TMPDIR, /tmp or $HOME"})
 	}
 }
 
@@ -143,12 +145,12 @@ func (o *observed) judgeWeights(v *verdict) {
 		return
 	}
 	if len(unopened) == len(weights) {
-		v.fail(verify.Finding{Path: weights[0], Problem: fmt.Sprintf("the server answers and has opened none of the submission's %d weight files", len(weights)),
+		v.fail(report.Finding{Path: weights[0], Problem: fmt.Sprintf("the server answers and has opened none of the submission's %d weight files", len(weights)),
 			Hint: "serve the weights that are submitted"})
 		return
 	}
 	for _, name := range unopened {
-		f := verify.Finding{Path: name, Problem: "the server has not opened this weight file", Hint: "serve all weights that are submitted, or leave out what is not needed"}
+		f := report.Finding{Path: name, Problem: "the server has not opened this weight file", Hint: "serve all weights that are submitted, or leave out what is not needed"}
 		if o.rehearsal.Unused[name] {
 			v.note("%s was not opened, which text inference does not need", name)
 			continue
@@ -176,14 +178,14 @@ func (o *observed) judgeConnections(v *verdict) {
 		case slices.Contains(ownAddress, c.Address):
 			v.note("it looks up its own address by way of %s", c.Address)
 		default:
-			v.fail(verify.Finding{Path: serveScript, Problem: "the server connects to " + c.Address, Want: "loopback only", Hint: "there is no network where it is graded: ship what it fetches, and export HF_HUB_OFFLINE=1"})
+			v.fail(report.Finding{Path: serveScript, Problem: "the server connects to " + c.Address, Want: "loopback only", Hint: "there is no network where it is graded: ship what it fetches, and export HF_HUB_OFFLINE=1"})
 		}
 	}
 	if line := lineWith(o.Log, unresolved); line != "" {
-		v.fail(verify.Finding{Path: serveScript, Problem: "the server looks for another machine by name", Got: line,
+		v.fail(report.Finding{Path: serveScript, Problem: "the server looks for another machine by name", Got: line,
 			Hint: "there is no network where it is graded: ship what it fetches, and export HF_HUB_OFFLINE=1"})
 	} else if names {
-		v.warn(verify.Finding{Path: serveScript, Problem: "the server asks for the address of some name", Hint: "there is no network where it is graded"})
+		v.warn(report.Finding{Path: serveScript, Problem: "the server asks for the address of some name", Hint: "there is no network where it is graded"})
 	}
 }
 
@@ -226,7 +228,7 @@ func (o *observed) judgeCompilers(v *verdict) {
 			v.note("it compiles at start, with %s, which it brings along", p.Path)
 			continue
 		}
-		f := verify.Finding{Path: serveScript, Problem: "something is compiled while the server runs: it starts " + p.Path, Hint: "ship what is compiled, or choose a backend that compiles nothing"}
+		f := report.Finding{Path: serveScript, Problem: "something is compiled while the server runs: it starts " + p.Path, Hint: "ship what is compiled, or choose a backend that compiles nothing"}
 		if o.lacks(needs) {
 			f.Got = "the grader's machine has no " + needs[0]
 			v.fail(f)
@@ -254,12 +256,12 @@ func (o *observed) lacks(programs []string) bool {
 }
 
 // reportedTrace is the trace without what every program does.
-func (o *observed) reportedTrace() *verify.Trace {
-	t := &verify.Trace{Opened: []verify.Access{}, Programs: []string{}, Connected: []string{}}
+func (o *observed) reportedTrace() *report.Trace {
+	t := &report.Trace{Opened: []report.Access{}, Programs: []string{}, Connected: []string{}}
 	for _, f := range o.trace.Opened {
 		boring := within(f.Path, systemFolders...) && !within(f.Path, "/dev/shm", "/run") || strings.Contains(f.Path, "/__pycache__/")
 		if (f.Exists || f.Written) && !boring {
-			t.Opened = append(t.Opened, verify.Access{Path: f.Path, Written: f.Written})
+			t.Opened = append(t.Opened, report.Access{Path: f.Path, Written: f.Written})
 		}
 	}
 	for _, p := range o.trace.Programs {

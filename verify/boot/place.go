@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"slipway/manifest"
-	"slipway/verify"
 	"slipway/verify/boot/sandbox"
+	"slipway/verify/report"
 )
 
 // place is where a submission is started: a sandbox, or this machine as it is.
@@ -29,7 +29,7 @@ type place interface {
 	dial(ctx context.Context, network, address string) (net.Conn, error)
 	alive() ([]string, error) // commands of the processes that the submission started and that still run
 	bound(port int) bool      // somebody listens there
-	conditions() []verify.Condition
+	conditions() []report.Condition
 	trace() *sandbox.Trace // nil where nothing is traced
 	killAll() error        // ends all that still runs
 	close() error          // that too, and nothing of the place is left
@@ -70,10 +70,18 @@ func (b *barePlace) dial(ctx context.Context, network, address string) (net.Conn
 }
 
 func (b *barePlace) alive() ([]string, error) {
-	if b.current == nil || !b.current.lives() {
+	if b.current == nil {
 		return nil, nil
 	}
-	return groupMembers(b.current.command.Process.Pid), nil
+	var all []string
+	group := b.current.command.Process.Pid
+	if b.current.lives() {
+		all = groupMembers(group)
+	}
+	for _, pid := range strays(b.homeFolder, group) {
+		all = append(all, strayText(pid))
+	}
+	return all, nil
 }
 
 // groupMembers names the processes of a group that still run. Where the system
@@ -114,10 +122,10 @@ var bareConditions = []string{
 	sandbox.AnotherUser, sandbox.NoPrivilege, sandbox.ConfinedWrites, sandbox.Traced,
 }
 
-func (b *barePlace) conditions() []verify.Condition {
-	var all []verify.Condition
+func (b *barePlace) conditions() []report.Condition {
+	var all []report.Condition
 	for _, name := range bareConditions {
-		all = append(all, verify.Condition{Name: name, Detail: b.why})
+		all = append(all, report.Condition{Name: name, Detail: b.why})
 	}
 	return all
 }
@@ -127,6 +135,7 @@ func (b *barePlace) trace() *sandbox.Trace { return nil }
 func (b *barePlace) killAll() error {
 	if b.current != nil {
 		b.current.end(0)
+		endStrays(b.homeFolder, b.current.command.Process.Pid)
 	}
 	return nil
 }
@@ -177,10 +186,10 @@ func (s *sandboxPlace) bound(port int) bool {
 	return false
 }
 
-func (s *sandboxPlace) conditions() []verify.Condition {
-	var all []verify.Condition
+func (s *sandboxPlace) conditions() []report.Condition {
+	var all []report.Condition
 	for _, c := range s.Conditions() {
-		all = append(all, verify.Condition{Name: c.Name, Held: c.Held, Detail: c.Detail})
+		all = append(all, report.Condition{Name: c.Name, Held: c.Held, Detail: c.Detail})
 	}
 	return all
 }

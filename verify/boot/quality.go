@@ -5,8 +5,9 @@ import (
 	"math"
 	"strings"
 
-	"slipway/verify"
+	"slipway/verify/boot/ask"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 )
 
 // wilson returns the 95% confidence interval of a share of which right of n
@@ -25,11 +26,11 @@ func wilson(right, n int) (low, high float64) {
 }
 
 // answerQuality counts how good answers are.
-func answerQuality(answers []Answer, wanted profiles.Quality) *verify.Quality {
-	q := &verify.Quality{Questions: len(answers), Floor: wanted.Accuracy, Chance: wanted.Chance}
+func answerQuality(answers []ask.Answer, wanted profiles.Quality) *report.Quality {
+	q := &report.Quality{Questions: len(answers), Floor: wanted.Accuracy, Chance: wanted.Chance}
 	var guessed float64
 	for _, a := range answers {
-		if n := a.Question.options(); n > 0 {
+		if n := a.Question.Options(); n > 0 {
 			guessed += 1 / float64(n)
 		}
 		if a.Failed != nil {
@@ -39,7 +40,7 @@ func answerQuality(answers []Answer, wanted profiles.Quality) *verify.Quality {
 		if a.Right() {
 			q.Right++
 		}
-		if parses(a.Content, a.Question.Answer) {
+		if ask.Parses(a.Content, a.Question.Answer) {
 			q.Parsed++
 		}
 		if a.Finish == "length" {
@@ -56,16 +57,16 @@ func answerQuality(answers []Answer, wanted profiles.Quality) *verify.Quality {
 	return q
 }
 
-func draftQuality(a Acceptance, wanted profiles.Quality) *verify.Quality {
-	return &verify.Quality{Floor: wanted.Tau, Tau: a.Tau(), PerPrompt: a.PerPrompt, Steps: a.Steps, Tokens: a.Tokens, Failed: a.Failed}
+func draftQuality(a ask.Acceptance, wanted profiles.Quality) *report.Quality {
+	return &report.Quality{Floor: wanted.Tau, Tau: a.Tau(), PerPrompt: a.PerPrompt, Steps: a.Steps, Tokens: a.Tokens, Failed: a.Failed}
 }
 
 // agreement compares pairs of texts.
-func agreement(names []string, pairs [][2]string) *verify.Agreement {
+func agreement(names []string, pairs [][2]string) *report.Agreement {
 	if len(pairs) == 0 {
 		return nil
 	}
-	a := &verify.Agreement{Compared: len(pairs)}
+	a := &report.Agreement{Compared: len(pairs)}
 	for i, pair := range pairs {
 		if pair[0] == pair[1] {
 			a.Same++
@@ -88,7 +89,7 @@ func quoted(text string) string {
 // aloneAgreement compares what the batch was answered with what the same
 // requests were answered alone, and counts the right ones (for drafts: accepted
 // ids) of both.
-func (o *observed) aloneAgreement() (a *verify.Agreement, batch, alone int) {
+func (o *observed) aloneAgreement() (a *report.Agreement, batch, alone int) {
 	var names []string
 	var pairs [][2]string
 	for _, pair := range o.alone {
@@ -103,17 +104,17 @@ func (o *observed) aloneAgreement() (a *verify.Agreement, batch, alone int) {
 	}
 	for i, pair := range o.aloneDrafts {
 		names = append(names, fmt.Sprintf("draft %d", i+1))
-		pairs = append(pairs, [2]string{fmt.Sprint(pair[0].draft), fmt.Sprint(pair[1].draft)})
-		batch += pair[0].accepted
-		alone += pair[1].accepted
+		pairs = append(pairs, [2]string{fmt.Sprint(pair[0].Draft), fmt.Sprint(pair[1].Draft)})
+		batch += pair[0].Accepted
+		alone += pair[1].Accepted
 	}
 	return agreement(names, pairs), batch, alone
 }
 
 // goldenAgreement compares answers with references of the same questions. A
 // reference that was cut off is compared as far as it goes.
-func goldenAgreement(answers []Answer, golden []Reference) *verify.Agreement {
-	byID := map[string]Reference{}
+func goldenAgreement(answers []ask.Answer, golden []ask.Reference) *report.Agreement {
+	byID := map[string]ask.Reference{}
 	for _, r := range golden {
 		byID[r.ID] = r
 	}

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"slipway/verify"
+	"slipway/verify/boot/ask"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 )
 
 // firstRequests is how many requests are sent one at a time straight after the
@@ -109,20 +110,20 @@ func (s *session) firstReplies(ctx context.Context, o *observed, examples exampl
 }
 
 // request sends one of the examples as the grader does.
-func (s *session) request(ctx context.Context, examples examples, i int) verify.Reply {
+func (s *session) request(ctx context.Context, examples examples, i int) report.Reply {
 	load := s.requestLoad()
 	if len(examples.continuations) > 0 {
 		c := examples.continuations[i%len(examples.continuations)]
-		step := draftStep{context: c.Prompt, target: c.Continuation}
-		x := s.server.draft(ctx, &step, load)
-		return reply(draftPath+" "+c.ID, x, x.failed)
+		step := ask.DraftStep{Context: c.Prompt, Target: c.Continuation}
+		x := s.server.Draft(ctx, &step, load)
+		return reply(ask.DraftPath+" "+c.ID, x, x.Failed)
 	}
-	answer := askOne(ctx, s.server, examples.questions[i%len(examples.questions)], load)
+	answer := ask.One(ctx, s.server, examples.questions[i%len(examples.questions)], load)
 	failed := answer.Failed
-	if answer.empty() {
+	if answer.Empty() {
 		failed = emptyAnswer(answer)
 	}
-	r := reply(chatPath+" "+answer.Question.ID, answer.exchange, failed)
+	r := reply(ask.ChatPath+" "+answer.Question.ID, answer.Exchange, failed)
 	if failed != nil && answer.Tries > 1 {
 		r.Problem = fmt.Sprintf("%d tries failed; the last: %s", answer.Tries, r.Problem)
 	}
@@ -130,24 +131,24 @@ func (s *session) request(ctx context.Context, examples examples, i int) verify.
 }
 
 // emptyAnswer says why an empty answer may be one.
-func emptyAnswer(a Answer) error {
+func emptyAnswer(a ask.Answer) error {
 	if a.Finish == "length" {
 		return fmt.Errorf("choices[0].message.content is empty and finish_reason is length: all %d tokens went elsewhere, as a thought that never ends does", a.Tokens)
 	}
 	return errors.New("choices[0].message.content is empty")
 }
 
-func reply(request string, x exchange, failed error) verify.Reply {
-	r := verify.Reply{Request: "POST " + request, Status: x.status, Took: x.took.Seconds(), Excerpt: x.excerpt}
+func reply(request string, x ask.Exchange, failed error) report.Reply {
+	r := report.Reply{Request: "POST " + request, Status: x.Status, Took: x.Took.Seconds(), Excerpt: x.Excerpt}
 	if failed != nil {
 		r.Problem = failed.Error()
 	}
 	return r
 }
 
-func (s *session) requestLoad() Load {
+func (s *session) requestLoad() ask.Load {
 	l := s.Profile.Load
-	return Load{Concurrency: l.Concurrency, MaxTokens: l.MaxTokens, Temperature: l.Temperature, Request: seconds(l.RequestSeconds), Attempts: l.Attempts}
+	return ask.Load{Concurrency: l.Concurrency, MaxTokens: l.MaxTokens, Temperature: l.Temperature, Request: seconds(l.RequestSeconds), Attempts: l.Attempts}
 }
 
 // load sends all the examples at the graded concurrency, and then some of them
@@ -159,14 +160,14 @@ func (s *session) load(ctx context.Context, o *observed, examples examples) erro
 	load := s.requestLoad()
 	began := time.Now()
 	var err error
-	o.answers, err = Ask(ctx, s.server, examples.questions, load)
+	o.answers, err = ask.All(ctx, s.server, examples.questions, load)
 	o.Batch = chatBatch(o.answers, load, time.Since(began))
 	o.Batch.Repeats = examples.repeats
 	for _, a := range o.answers {
 		if a.Failed != nil && o.failure == "" {
 			o.failure = fmt.Sprintf("question %s: %v", a.Question.ID, a.Failed)
 		}
-		o.silent = o.silent || a.Failed != nil && a.status == 0
+		o.silent = o.silent || a.Failed != nil && a.Status == 0
 	}
 	s.stepAnswers(o, examples)
 	if err != nil {
@@ -175,15 +176,15 @@ func (s *session) load(ctx context.Context, o *observed, examples examples) erro
 	return s.askAlone(ctx, o, load)
 }
 
-func chatBatch(answers []Answer, load Load, took time.Duration) *verify.Batch {
-	b := &verify.Batch{Requests: len(answers), Concurrency: load.Concurrency, Seconds: took.Seconds(), Latencies: []float64{}}
+func chatBatch(answers []ask.Answer, load ask.Load, took time.Duration) *report.Batch {
+	b := &report.Batch{Requests: len(answers), Concurrency: load.Concurrency, Seconds: took.Seconds(), Latencies: []float64{}}
 	for _, a := range answers {
 		b.Tokens += a.Tokens
 		switch {
 		case a.Failed != nil:
 			b.Failed++
 			continue
-		case a.empty():
+		case a.Empty():
 			b.Empty++
 		}
 		b.Latencies = append(b.Latencies, a.Took.Seconds())
@@ -205,7 +206,7 @@ func (s *session) stepAnswers(o *observed, examples examples) {
 }
 
 // aloneAnswer is one question asked in the batch and alone.
-type aloneAnswer struct{ batch, alone Answer }
+type aloneAnswer struct{ batch, alone ask.Answer }
 
 // aloneRequests is how many requests of the batch are repeated alone.
 const aloneRequests = 16
@@ -230,7 +231,7 @@ func spread(n int, length func(i int) int) []int {
 
 // askAlone asks some of the questions again, one at a time, for no longer than
 // the batch took.
-func (s *session) askAlone(ctx context.Context, o *observed, load Load) error {
+func (s *session) askAlone(ctx context.Context, o *observed, load ask.Load) error {
 	if load.Concurrency < 2 || o.Batch.Failed == len(o.answers) {
 		return nil
 	}
@@ -240,7 +241,7 @@ func (s *session) askAlone(ctx context.Context, o *observed, load Load) error {
 			break
 		}
 		if batch := o.answers[i]; batch.Failed == nil {
-			if alone := askOne(ctx, s.server, batch.Question, load); alone.Failed == nil {
+			if alone := ask.One(ctx, s.server, batch.Question, load); alone.Failed == nil {
 				o.alone = append(o.alone, aloneAnswer{batch, alone})
 			}
 		}
@@ -256,10 +257,10 @@ const aloneTime = 10 * time.Second
 func (s *session) loadDrafts(ctx context.Context, o *observed, examples examples) error {
 	load := s.requestLoad()
 	began := time.Now()
-	a, err := MeasureDrafts(ctx, s.server, examples.continuations, load)
+	a, err := ask.MeasureDrafts(ctx, s.server, examples.continuations, load)
 	took := time.Since(began)
 	o.drafts = &a
-	o.Batch = &verify.Batch{
+	o.Batch = &report.Batch{
 		Requests: a.Steps, Concurrency: load.Concurrency, Failed: a.Failed, Tokens: a.Tokens, Seconds: took.Seconds(), Latencies: []float64{},
 	}
 	for _, d := range a.Took {
@@ -276,14 +277,14 @@ func (s *session) loadDrafts(ctx context.Context, o *observed, examples examples
 	if err != nil || load.Concurrency < 2 {
 		return err
 	}
-	for _, i := range spread(len(a.first), func(i int) int { return len(a.first[i].context) }) {
-		alone := a.first[i]
-		if alone.draft == nil || ctx.Err() != nil {
+	for _, i := range spread(len(a.First), func(i int) int { return len(a.First[i].Context) }) {
+		alone := a.First[i]
+		if alone.Draft == nil || ctx.Err() != nil {
 			continue
 		}
-		alone.draft, alone.accepted = nil, 0
-		if x := s.server.draft(ctx, &alone, load); x.failed == nil {
-			o.aloneDrafts = append(o.aloneDrafts, [2]draftStep{a.first[i], alone})
+		alone.Draft, alone.Accepted = nil, 0
+		if x := s.server.Draft(ctx, &alone, load); x.Failed == nil {
+			o.aloneDrafts = append(o.aloneDrafts, [2]ask.DraftStep{a.First[i], alone})
 		}
 	}
 	return ctx.Err()
@@ -291,7 +292,7 @@ func (s *session) loadDrafts(ctx context.Context, o *observed, examples examples
 
 // healthAfter asks /health after the load and returns what is wrong.
 func (s *session) healthAfter(ctx context.Context) string {
-	status, err := s.server.health(ctx)
+	status, err := s.server.Health(ctx)
 	if err == nil && status == http.StatusOK {
 		return ""
 	}
@@ -303,15 +304,15 @@ func (s *session) healthAfter(ctx context.Context) string {
 func madeUp(load profiles.Load) (e examples) {
 	e.madeUp = true
 	for i := range 2 * max(1, load.Concurrency) {
-		if load.Endpoint == draftPath {
-			c := Continuation{ID: fmt.Sprintf("made-up-%d", i), Continuation: make([]int32, 4)}
+		if load.Endpoint == ask.DraftPath {
+			c := ask.Continuation{ID: fmt.Sprintf("made-up-%d", i), Continuation: make([]int32, 4)}
 			for j := range 16 + i {
 				c.Prompt = append(c.Prompt, int32(1+(7*i+j)%100))
 			}
 			e.continuations = append(e.continuations, c)
 			continue
 		}
-		e.questions = append(e.questions, Question{
+		e.questions = append(e.questions, ask.Question{
 			ID:       fmt.Sprintf("made-up-%d", i),
 			Question: fmt.Sprintf("What is %d + %d?%s", 10+i, 100-i, strings.Repeat(" Explain each step.", i%4)),
 		})

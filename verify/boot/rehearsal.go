@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"slipway/manifest"
-	"slipway/verify"
+	"slipway/verify/boot/ask"
 	"slipway/verify/boot/sandbox"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 )
 
 // Rehearsal is one dress rehearsal: a submission and what it is held against.
@@ -28,9 +29,9 @@ type Rehearsal struct {
 	CPUs   float64  // 0: no limit
 	GPU    bool     // the accelerator is there in the sandbox too
 
-	Golden      []Reference // answers of the pinned base; nil: none
-	GoldenShare float64     // least share of them that the submission gives too; 0: nine in ten
-	Shrunk      string      // says what was put in the place of the model; "": nothing
+	Golden      []ask.Reference // answers of the pinned base; nil: none
+	GoldenShare float64         // least share of them that the submission gives too; 0: nine in ten
+	Shrunk      string          // says what was put in the place of the model; "": nothing
 
 	Step func(format string, args ...any) // told what was done; may be nil
 	Log  io.Writer                        // gets what the server prints; may be nil
@@ -41,20 +42,20 @@ type Rehearsal struct {
 // observed is what the gates are decided by, beside what is reported as
 // measured.
 type observed struct {
-	*verify.Measured
+	*report.Measured
 	rehearsal               *Rehearsal
 	first                   startOutcome
 	again                   []startOutcome // later starts
 	replied                 bool           // all first requests were answered
-	answers                 []Answer
+	answers                 []ask.Answer
 	alone                   []aloneAnswer
-	drafts                  *Acceptance
-	aloneDrafts             [][2]draftStep // in the batch, alone
-	failure                 string         // the first failed request of the batch
-	silent                  bool           // a request had no HTTP reply
-	ended                   string         // how the server ended while it was questioned
-	late                    string         // the load was broken off, and why
-	health                  string         // what is wrong with /health after the load; "": nothing
+	drafts                  *ask.Acceptance
+	aloneDrafts             [][2]ask.DraftStep // in the batch, alone
+	failure                 string             // the first failed request of the batch
+	silent                  bool               // a request had no HTTP reply
+	ended                   string             // how the server ended while it was questioned
+	late                    string             // the load was broken off, and why
+	health                  string             // what is wrong with /health after the load; "": nothing
 	stop                    *stopOutcome
 	loadLog                 string // what it printed since it was healthy
 	trace                   *sandbox.Trace
@@ -65,7 +66,7 @@ type observed struct {
 // Run starts the submission, questions it, ends it and starts it again, and
 // decides the dynamic gates. An error means that nothing was decided: ctx
 // ended, or this machine could not do its part.
-func (r *Rehearsal) Run(ctx context.Context) (*verify.Measured, []verify.GateResult, error) {
+func (r *Rehearsal) Run(ctx context.Context) (*report.Measured, []report.GateResult, error) {
 	if r.GoldenShare == 0 {
 		r.GoldenShare = 0.9
 	}
@@ -80,7 +81,7 @@ func (r *Rehearsal) Run(ctx context.Context) (*verify.Measured, []verify.GateRes
 		return nil, nil, err
 	}
 	machine := describeMachine("/")
-	o := &observed{rehearsal: r, Measured: &verify.Measured{Machine: machine.text, Shrunk: r.Shrunk}, accelerator: machine.accelerator}
+	o := &observed{rehearsal: r, Measured: &report.Measured{Machine: machine.text, Shrunk: r.Shrunk}, accelerator: machine.accelerator}
 	if err := r.firstStart(ctx, o, examples); err != nil {
 		return nil, nil, err
 	}
@@ -171,9 +172,9 @@ func rounded(d time.Duration) time.Duration {
 // examples are the profile's public questions or continuations, or made-up ones
 // where it has none.
 type examples struct {
-	questions     []Question
+	questions     []ask.Question
 	repeats       int
-	continuations []Continuation
+	continuations []ask.Continuation
 	madeUp        bool // nobody knows what is right
 }
 
@@ -183,15 +184,15 @@ func (r *Rehearsal) readExamples() (e examples, err error) {
 	case quality == nil:
 		return madeUp(r.Profile.Load), nil
 	case quality.Continuations != nil:
-		if e.continuations, err = ReadContinuations(quality.Continuations); err != nil {
+		if e.continuations, err = ask.ReadContinuations(quality.Continuations); err != nil {
 			return e, fmt.Errorf("read the profile's continuations: %w", err)
 		}
-		e.continuations = windows(e.continuations, r.Profile.Load.Concurrency)
+		e.continuations = ask.Windows(e.continuations, r.Profile.Load.Concurrency)
 	default:
-		if e.questions, err = ReadQuestions(quality.Questions); err != nil {
+		if e.questions, err = ask.ReadQuestions(quality.Questions); err != nil {
 			return e, fmt.Errorf("read the profile's questions: %w", err)
 		}
-		e.questions, e.repeats = withoutRepeats(e.questions)
+		e.questions, e.repeats = ask.WithoutRepeats(e.questions)
 	}
 	if len(e.questions)+len(e.continuations) == 0 {
 		return e, fmt.Errorf("read the profile's examples: there are none")

@@ -17,8 +17,10 @@ import (
 
 	"slipway/manifest"
 	"slipway/verify"
+	"slipway/verify/boot/ask"
 	"slipway/verify/boot/sandbox"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 )
 
 // testQuestions are n of which a server that repeats the last word is right,
@@ -45,7 +47,7 @@ func testContinuations(n int) []byte {
 
 func chatProfile() profiles.Profile {
 	return profiles.Profile{
-		Load: profiles.Load{Endpoint: chatPath, Concurrency: 8, MaxTokens: 64, StartSeconds: 20, RequestSeconds: 20, TotalSeconds: 60,
+		Load: profiles.Load{Endpoint: ask.ChatPath, Concurrency: 8, MaxTokens: 64, StartSeconds: 20, RequestSeconds: 20, TotalSeconds: 60,
 			Port: 8000, Attempts: 1, GradedRequests: 100},
 		Quality: &profiles.Quality{Questions: testQuestions(40), Accuracy: 0.5},
 	}
@@ -53,7 +55,7 @@ func chatProfile() profiles.Profile {
 
 func draftProfile() profiles.Profile {
 	p := chatProfile()
-	p.Load.Endpoint, p.Load.MaxTokens, p.Load.GradedRequests, p.Load.GradedTokens = draftPath, 4, 0, 1000
+	p.Load.Endpoint, p.Load.MaxTokens, p.Load.GradedRequests, p.Load.GradedTokens = ask.DraftPath, 4, 0, 1000
 	p.Quality = &profiles.Quality{Continuations: testContinuations(12), Tau: 3}
 	return p
 }
@@ -145,18 +147,18 @@ func inBoth(t *testing.T, test func(t *testing.T, bare bool)) {
 	})
 }
 
-func run(t *testing.T, r *Rehearsal) (*verify.Measured, map[string]verify.GateResult) {
+func run(t *testing.T, r *Rehearsal) (*report.Measured, map[string]report.GateResult) {
 	t.Helper()
 	measured, results, err := r.Run(t.Context())
 	if err != nil {
 		t.Fatalf("%v\n%s", err, manifest.Hint(err))
 	}
-	gates := map[string]verify.GateResult{}
+	gates := map[string]report.GateResult{}
 	for _, result := range results {
 		if _, known := verify.Lookup(result.ID); !known || !verify.Dynamic(result.ID) {
 			t.Errorf("there is no dynamic gate %q", result.ID)
 		}
-		if result.Status == verify.Undecided && len(result.Notes) == 0 {
+		if result.Status == report.Undecided && len(result.Notes) == 0 {
 			t.Errorf("%s is undecided and does not say why", result.ID)
 		}
 		gates[result.ID] = result
@@ -167,9 +169,9 @@ func run(t *testing.T, r *Rehearsal) (*verify.Measured, map[string]verify.GateRe
 	return measured, gates
 }
 
-func failing(gates map[string]verify.GateResult) (ids []string) {
+func failing(gates map[string]report.GateResult) (ids []string) {
 	for id, g := range gates {
-		if g.Status == verify.Fail {
+		if g.Status == report.Fail {
 			ids = append(ids, id)
 		}
 	}
@@ -177,7 +179,7 @@ func failing(gates map[string]verify.GateResult) (ids []string) {
 	return ids
 }
 
-func findings(g verify.GateResult) string {
+func findings(g report.GateResult) string {
 	var text strings.Builder
 	for _, f := range g.Findings {
 		fmt.Fprintf(&text, "%s: %s %s (want %s, got %s): %s\n", f.Level, f.Path, f.Problem, f.Want, f.Got, f.Hint)
@@ -192,12 +194,12 @@ func TestCleanSubmission(t *testing.T) {
 			inBoth(t, func(t *testing.T, bare bool) {
 				measured, gates := run(t, testSubmission{drafts: drafts}.rehearsal(t, bare))
 				for id, g := range gates {
-					want := verify.Pass
+					want := report.Pass
 					switch {
 					case bare && (id == "install" || id == "opened-files"):
-						want = verify.Undecided
+						want = report.Undecided
 					case id == "install":
-						want = verify.NotApplicable
+						want = report.NotApplicable
 					}
 					if g.Status != want {
 						t.Errorf("%s: %s\n%s", id, g.Status, findings(g))
@@ -250,9 +252,10 @@ func TestFaults(t *testing.T) {
 		"500":      {testSubmission{fault: "500"}, []string{"first-request"}, []string{"500 Internal Server Error"}, false},
 		"500, three times": {testSubmission{fault: "500", profile: func(p *profiles.Profile) { p.Load.Attempts = 3 }},
 			[]string{"first-request"}, []string{"3 tries failed", "500 Internal Server Error"}, false},
-		"dies":         {testSubmission{fault: "dies"}, []string{"first-request", "still-healthy"}, []string{"the server ended: exit status 3", "EngineCore"}, false},
+		"dies":         {testSubmission{fault: "dies"}, []string{"first-request"}, []string{"the server ended: exit status 3", "EngineCore"}, false},
 		"null":         {testSubmission{fault: "null"}, []string{"first-request"}, []string{"content is absent or null"}, false},
 		"no JSON":      {testSubmission{fault: "no JSON"}, []string{"first-request"}, []string{"malformed reply"}, false},
+		"tokens":       {testSubmission{fault: "fewer than none"}, []string{"first-request"}, []string{"usage.completion_tokens is -5"}, false},
 		"endless":      {testSubmission{fault: "endless"}, []string{"first-request"}, []string{"longer than 4194304 bytes"}, false},
 		"elsewhere":    {testSubmission{fault: "asks elsewhere"}, []string{"first-request"}, []string{"307 Temporary Redirect"}, false},
 		"silent mind":  {testSubmission{fault: "thinks silently"}, []string{"first-request"}, []string{"content is empty and finish_reason is length"}, false},
@@ -265,6 +268,8 @@ func TestFaults(t *testing.T) {
 		"ignores SIGTERM": {testSubmission{fault: "ignores", change: func(r *Rehearsal) { r.patience = 100 * time.Millisecond }},
 			[]string{"still-healthy"}, []string{"s after SIGTERM something still runs", "exec as the last command"}, false},
 		"a child stays": {testSubmission{fault: "child", change: func(r *Rehearsal) { r.patience = 100 * time.Millisecond }},
+			[]string{"still-healthy"}, []string{"after SIGTERM something still runs", "process"}, false},
+		"a daemon stays": {testSubmission{fault: "daemon", change: func(r *Rehearsal) { r.patience = 100 * time.Millisecond }},
 			[]string{"still-healthy"}, []string{"after SIGTERM something still runs", "process"}, false},
 		"not forwarded": {testSubmission{script: "(SERVER)\ntrue", change: func(r *Rehearsal) { r.patience = 100 * time.Millisecond }},
 			[]string{"still-healthy"}, []string{"after SIGTERM something still runs", "port"}, false},
@@ -351,7 +356,7 @@ func TestUndecided(t *testing.T) {
 				if got := failing(gates); len(got) > 0 {
 					t.Errorf("failed: %v\n%s", got, findings(gates[got[0]]))
 				}
-				if g := gates[test.gate]; g.Status != verify.Undecided || !strings.Contains(g.Notes[0], test.say) {
+				if g := gates[test.gate]; g.Status != report.Undecided || !strings.Contains(g.Notes[0], test.say) {
 					t.Errorf("%s: %s\n%s", test.gate, g.Status, findings(g))
 				}
 			})
@@ -360,18 +365,18 @@ func TestUndecided(t *testing.T) {
 }
 
 func TestGolden(t *testing.T) {
-	golden := []Reference{{ID: "0", Answer: "B"}, {ID: "1", Answer: "C\n"}, {ID: "absent", Answer: "x"}}
+	golden := []ask.Reference{{ID: "0", Answer: "B"}, {ID: "1", Answer: "C\n"}, {ID: "absent", Answer: "x"}}
 	r := testSubmission{}.rehearsal(t, true)
 	r.Golden = golden
 	measured, gates := run(t, r)
-	if g := measured.Quality.Golden; g == nil || g.Compared != 2 || g.Same != 2 || gates["quality"].Status != verify.Pass {
+	if g := measured.Quality.Golden; g == nil || g.Compared != 2 || g.Same != 2 || gates["quality"].Status != report.Pass {
 		t.Errorf("golden %+v, gate %+v", g, gates["quality"])
 	}
 	r = testSubmission{}.rehearsal(t, true)
 	golden[0].Answer = "D"
 	r.Golden = golden
 	_, gates = run(t, r)
-	if text := findings(gates["quality"]); gates["quality"].Status != verify.Fail || !strings.Contains(text, `question 0: "B", and "D"`) {
+	if text := findings(gates["quality"]); gates["quality"].Status != report.Fail || !strings.Contains(text, `question 0: "B", and "D"`) {
 		t.Errorf("one of two is another: %s", text)
 	}
 }

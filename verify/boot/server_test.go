@@ -101,6 +101,12 @@ func (s *testServer) prepare() error {
 		if err := child.Start(); err != nil {
 			return err
 		}
+	case "daemon":
+		child := exec.Command("/bin/sh", "-c", "exec sleep 1000")
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := child.Start(); err != nil {
+			return err
+		}
 	case "state":
 		lock, err := os.OpenFile(filepath.Join(os.Getenv("HOME"), "lock"), os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
@@ -180,6 +186,8 @@ func (s *testServer) trouble(w http.ResponseWriter, request string) bool {
 	case s.is("asks elsewhere"):
 		w.Header().Set("Location", "/elsewhere")
 		w.WriteHeader(http.StatusTemporaryRedirect)
+	case s.is("fewer than none"):
+		fmt.Fprint(w, `{"choices":[{"message":{"content":"B"}}],"usage":{"completion_tokens":-5}}`)
 	case s.is("no JSON"):
 		fmt.Fprint(w, "<html>")
 	default:

@@ -18,8 +18,9 @@ import (
 	"time"
 
 	"slipway/manifest"
-	"slipway/verify"
+	"slipway/verify/boot/ask"
 	"slipway/verify/boot/sandbox"
+	"slipway/verify/report"
 )
 
 // session is one place with the submission in it, started once or twice.
@@ -30,12 +31,12 @@ type session struct {
 	process process
 	began   time.Time
 	port    int
-	server  Endpoint
+	server  ask.Endpoint
 }
 
 // startOutcome is how a start went.
 type startOutcome struct {
-	verify.Start
+	report.Start
 	problem   string        // why it is not healthy; "" when it is
 	probe     string        // what the last GET /health came to
 	loopback  bool          // it answers at 127.0.0.1 and not at its own address
@@ -55,16 +56,16 @@ func (o *startOutcome) note(trace *sandbox.Trace) {
 	for _, p := range trace.Programs {
 		if name := path.Base(p.Path); !seen[name] && len(seen) < 12 {
 			seen[name] = true
-			o.Phases = append(o.Phases, verify.Phase{Name: "started " + name, At: p.At.Seconds()})
+			o.Phases = append(o.Phases, report.Phase{Name: "started " + name, At: p.At.Seconds()})
 		}
 	}
 	for _, f := range trace.Opened {
 		if isWeights(f.Path) && f.Exists {
-			o.Phases = append(o.Phases, verify.Phase{Name: "opened the first weight file", At: f.At.Seconds()})
+			o.Phases = append(o.Phases, report.Phase{Name: "opened the first weight file", At: f.At.Seconds()})
 			break
 		}
 	}
-	slices.SortStableFunc(o.Phases, func(a, b verify.Phase) int {
+	slices.SortStableFunc(o.Phases, func(a, b report.Phase) int {
 		switch {
 		case a.At < b.At:
 			return -1
@@ -78,7 +79,7 @@ func (o *startOutcome) note(trace *sandbox.Trace) {
 // begin starts serve.sh and waits until it is healthy, has ended, or has used up
 // its time. Only what is no fault of the submission is an error.
 func (s *session) begin(ctx context.Context, what string) (startOutcome, error) {
-	o := startOutcome{Start: verify.Start{What: what}}
+	o := startOutcome{Start: report.Start{What: what}}
 	argv, err := s.command()
 	if err != nil {
 		return o, err
@@ -151,15 +152,15 @@ func (s *session) wait(ctx context.Context, o *startOutcome) error {
 	limit := seconds(s.Profile.Load.StartSeconds)
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	loopback := newEndpoint(net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)), s.place.dial)
+	loopback := ask.NewEndpoint(net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)), s.place.dial)
 	s.server = loopback
 	if outside := s.place.outside(); outside != "" {
-		s.server = newEndpoint(net.JoinHostPort(outside, strconv.Itoa(s.port)), s.place.dial)
+		s.server = ask.NewEndpoint(net.JoinHostPort(outside, strconv.Itoa(s.port)), s.place.dial)
 	}
 	bound, inLoopback := false, 0
 	for polls := 0; ; polls++ {
 		asked := time.Now()
-		status, err := s.server.health(waiting)
+		status, err := s.server.Health(waiting)
 		switch {
 		case waiting.Err() == nil || o.probe == "":
 			o.probe = probeText(status, err)
@@ -169,17 +170,17 @@ func (s *session) wait(ctx context.Context, o *startOutcome) error {
 		refused := errors.Is(err, syscall.ECONNREFUSED)
 		if !bound && waiting.Err() == nil && !refused {
 			bound = true
-			o.Phases = append(o.Phases, verify.Phase{Name: "the port was bound", At: time.Since(s.began).Seconds()})
+			o.Phases = append(o.Phases, report.Phase{Name: "the port was bound", At: time.Since(s.began).Seconds()})
 		}
 		if refused && s.place.outside() != "" {
-			if status, err := loopback.health(waiting); err == nil && status == http.StatusOK {
+			if status, err := loopback.Health(waiting); err == nil && status == http.StatusOK {
 				inLoopback++
 			}
 		}
 		switch {
 		case status == http.StatusOK, inLoopback > loopbackPolls:
 			o.Healthy = time.Since(s.began).Seconds()
-			o.Phases = append(o.Phases, verify.Phase{Name: "/health answered 200", At: o.Healthy})
+			o.Phases = append(o.Phases, report.Phase{Name: "/health answered 200", At: o.Healthy})
 			if o.loopback = status != http.StatusOK; o.loopback {
 				s.server = loopback // the rest can be seen there
 			}

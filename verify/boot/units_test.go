@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"slipway/manifest"
-	"slipway/verify"
+	"slipway/verify/boot/ask"
 	"slipway/verify/boot/sandbox"
 	"slipway/verify/image"
 	"slipway/verify/profiles"
+	"slipway/verify/report"
 )
 
 // The intervals are those of R's binom.confint(method = "wilson").
@@ -38,7 +39,7 @@ func TestParses(t *testing.T) {
 		{"n o o m", "d n i w", true}, {"noom", "d n i w", false}, {"moon", "wind", true},
 		{"whatever", "x = 3 + y", true}, {"", "x = 3 + y", false}, {"Oh well", "a long answer in free words", true},
 	} {
-		if got := parses(test.answer, test.expected); got != test.want {
+		if got := ask.Parses(test.answer, test.expected); got != test.want {
 			t.Errorf("%q as %q: %v", test.answer, test.expected, got)
 		}
 	}
@@ -46,24 +47,24 @@ func TestParses(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for _, test := range []struct {
-		question Question
+		question ask.Question
 		want     int
 	}{
-		{Question{Question: "Which?\nA. 1\nB. 2\nC. 3\nD. 4\nAnswer with the letter.", Answer: "B"}, 4},
-		{Question{Question: "Which?\n(A) 1\n(B) 2", Answer: "A"}, 2},
-		{Question{Question: "Which?\nA. 1\nB. 2", Answer: "C"}, 0},
-		{Question{Question: "Which letter follows C?", Answer: "D"}, 0},
-		{Question{Question: "Which?", Answer: "D", Choices: []string{"a", "b", "c", "d", "e"}}, 5},
-		{Question{Question: "A. 1\nB. 2\nAdd them.", Answer: "3"}, 0},
+		{ask.Question{Question: "Which?\nA. 1\nB. 2\nC. 3\nD. 4\nAnswer with the letter.", Answer: "B"}, 4},
+		{ask.Question{Question: "Which?\n(A) 1\n(B) 2", Answer: "A"}, 2},
+		{ask.Question{Question: "Which?\nA. 1\nB. 2", Answer: "C"}, 0},
+		{ask.Question{Question: "Which letter follows C?", Answer: "D"}, 0},
+		{ask.Question{Question: "Which?", Answer: "D", Choices: []string{"a", "b", "c", "d", "e"}}, 5},
+		{ask.Question{Question: "A. 1\nB. 2\nAdd them.", Answer: "3"}, 0},
 	} {
-		if got := test.question.options(); got != test.want {
+		if got := test.question.Options(); got != test.want {
 			t.Errorf("%+v: %d, want %d", test.question, got, test.want)
 		}
 	}
 }
 
 func TestWithoutRepeats(t *testing.T) {
-	kept, repeats := withoutRepeats([]Question{{ID: "1", Question: "What is 2?"}, {ID: "2", Question: "what  is\n2? "}, {ID: "3", Question: "What is 3?"}})
+	kept, repeats := ask.WithoutRepeats([]ask.Question{{ID: "1", Question: "What is 2?"}, {ID: "2", Question: "what  is\n2? "}, {ID: "3", Question: "What is 3?"}})
 	if len(kept) != 2 || repeats != 1 || kept[1].ID != "3" {
 		t.Errorf("%v, %d", kept, repeats)
 	}
@@ -72,15 +73,15 @@ func TestWithoutRepeats(t *testing.T) {
 // Windows of 76 tokens begin where the conversations do, end where they do, and
 // are spread in between; short continuations are walked whole.
 func TestWindows(t *testing.T) {
-	var long []Continuation
+	var long []ask.Continuation
 	for i := range 40 {
-		c := Continuation{ID: fmt.Sprint(i), Prompt: []int32{-1}}
+		c := ask.Continuation{ID: fmt.Sprint(i), Prompt: []int32{-1}}
 		for token := range int32(276) {
 			c.Continuation = append(c.Continuation, token)
 		}
 		long = append(long, c)
 	}
-	sample := windows(long, 32)
+	sample := ask.Windows(long, 32)
 	if len(sample) != 32 {
 		t.Fatalf("%d windows", len(sample))
 	}
@@ -95,11 +96,11 @@ func TestWindows(t *testing.T) {
 	if total != 2432 || len(long[5].Prompt) != 1 || len(long[5].Continuation) != 276 {
 		t.Errorf("%d tokens", total)
 	}
-	if whole := windows(long[:1], 0); len(whole) != 1 || len(whole[0].Continuation) != 76 {
+	if whole := ask.Windows(long[:1], 0); len(whole) != 1 || len(whole[0].Continuation) != 76 {
 		t.Errorf("one long continuation: %v", whole)
 	}
-	short := []Continuation{{Continuation: make([]int32, 152)}, {Continuation: make([]int32, 152)}}
-	if whole := windows(short, 1); len(whole) != 2 || len(whole[0].Continuation) != 152 {
+	short := []ask.Continuation{{Continuation: make([]int32, 152)}, {Continuation: make([]int32, 152)}}
+	if whole := ask.Windows(short, 1); len(whole) != 2 || len(whole[0].Continuation) != 152 {
 		t.Errorf("short continuations: %d", len(whole))
 	}
 }
@@ -188,29 +189,29 @@ func TestDeadline(t *testing.T) {
 		seconds float64
 		device  *profiles.Device
 		here    accelerator
-		status  verify.Status
+		status  report.Status
 		say     string
 	}{
 		"in time":                         {489.6, nil, accelerator{}, "", "4.6 s of the first request + 489.6 s * 900/150 requests = 2942 s of 3600 s, a margin of 18%"},
-		"too late":                        {700, nil, accelerator{}, verify.Fail, "takes longer than it may"},
-		"too late on a faster card":       {489.6, h100, accelerator{"NVIDIA H200", 4.8e12}, verify.Fail, "scaled by 1.43"},
+		"too late":                        {700, nil, accelerator{}, report.Fail, "takes longer than it may"},
+		"too late on a faster card":       {489.6, h100, accelerator{"NVIDIA H200", 4.8e12}, report.Fail, "scaled by 1.43"},
 		"in time on a slower card":        {700, h100, accelerator{"NVIDIA L4", 300e9}, "", "scaled by 0.0896"},
 		"in time without":                 {489.6, h100, accelerator{}, "", "not scaled to H100"},
-		"too late without":                {700, h100, accelerator{}, verify.Undecided, "run it there"},
-		"in time on an unknown card":      {100, h100, accelerator{"Unheard of", 0}, verify.Undecided, "the bandwidth of one of them is unknown"},
-		"too late on the grader's device": {700, h100, accelerator{"NVIDIA H100 80GB HBM3", 3.35e12}, verify.Fail, "takes longer than it may"},
+		"too late without":                {700, h100, accelerator{}, report.Undecided, "run it there"},
+		"in time on an unknown card":      {100, h100, accelerator{"Unheard of", 0}, report.Undecided, "the bandwidth of one of them is unknown"},
+		"too late on the grader's device": {700, h100, accelerator{"NVIDIA H100 80GB HBM3", 3.35e12}, report.Fail, "takes longer than it may"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Rehearsal{Profile: profiles.Profile{Device: test.device, Load: profiles.Load{TotalSeconds: 3600, GradedRequests: 900}}}
-			o := &observed{rehearsal: r, replied: true, accelerator: test.here, Measured: &verify.Measured{
-				First: []verify.Reply{{Took: 4.6}}, Batch: &verify.Batch{Requests: 150, Concurrency: 16, Seconds: test.seconds, Tokens: 1},
+			o := &observed{rehearsal: r, replied: true, accelerator: test.here, Measured: &report.Measured{
+				First: []report.Reply{{Took: 4.6}}, Batch: &report.Batch{Requests: 150, Concurrency: 16, Seconds: test.seconds, Tokens: 1},
 			}}
 			v := o.judgeDeadline()
-			result := verify.GateResult{Findings: v.findings, Notes: v.notes}
+			result := report.GateResult{Findings: v.findings, Notes: v.notes}
 			status := v.status
 			for _, f := range v.findings {
-				if f.Level == verify.Error {
-					status = verify.Fail
+				if f.Level == report.Error {
+					status = report.Fail
 				}
 			}
 			if text := findings(result); status != test.status || !strings.Contains(text, test.say) {
@@ -223,8 +224,8 @@ func TestDeadline(t *testing.T) {
 // 99.5 s of 2432 tokens are 1819 s of 44314, with 6.1 s of the first request.
 func TestDeadlineOfDrafts(t *testing.T) {
 	r := &Rehearsal{Profile: profiles.Profile{Load: profiles.Load{TotalSeconds: 10800, GradedTokens: 44314}}}
-	o := &observed{rehearsal: r, replied: true, drafts: &Acceptance{}, Measured: &verify.Measured{
-		First: []verify.Reply{{Took: 6.1}}, Batch: &verify.Batch{Requests: 2180, Concurrency: 32, Seconds: 99.5, Tokens: 2432},
+	o := &observed{rehearsal: r, replied: true, drafts: &ask.Acceptance{}, Measured: &report.Measured{
+		First: []report.Reply{{Took: 6.1}}, Batch: &report.Batch{Requests: 2180, Concurrency: 32, Seconds: 99.5, Tokens: 2432},
 	}}
 	v := o.judgeDeadline()
 	if math.Abs(o.Projection.Seconds-1819.1) > 0.05 || len(v.findings) > 0 || !strings.Contains(v.notes[1], "took 99.5 s of a budget of 593 s") {
@@ -236,7 +237,7 @@ func TestDeadlineOfDrafts(t *testing.T) {
 func tracedObserved(more ...sandbox.Opened) *observed {
 	return &observed{
 		rehearsal: &Rehearsal{Files: []manifest.File{{Path: "weights/a.safetensors"}, {Path: "weights/vision.safetensors"}}, Unused: map[string]bool{"weights/vision.safetensors": true}},
-		Measured:  &verify.Measured{}, replied: true, at: "/submission", homeFolder: homeInside, address: "192.0.2.2",
+		Measured:  &report.Measured{}, replied: true, at: "/submission", homeFolder: homeInside, address: "192.0.2.2",
 		trace: &sandbox.Trace{
 			Opened: append([]sandbox.Opened{
 				{Path: "/submission/weights/a.safetensors", Exists: true}, {Path: "/etc/ld.so.cache", Exists: true}, {Path: "/usr/lib/x.so", Exists: true},
@@ -254,31 +255,31 @@ func tracedObserved(more ...sandbox.Opened) *observed {
 func TestOpenedFiles(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*observed)
-		level  verify.Level // "": no finding
+		level  report.Level // "": no finding
 		say    string
 	}{
 		"clean":             {func(*observed) {}, "", ""},
-		"weights elsewhere": {opening(sandbox.Opened{Path: "/data/model.safetensors", Exists: true}), verify.Error, "looks like weights outside"},
-		"weights in packages": {opening(sandbox.Opened{Path: "/usr/lib/python3/dist-packages/x/model.bin", Exists: true}), verify.Error,
+		"weights elsewhere": {opening(sandbox.Opened{Path: "/data/model.safetensors", Exists: true}), report.Error, "looks like weights outside"},
+		"weights in packages": {opening(sandbox.Opened{Path: "/usr/lib/python3/dist-packages/x/model.bin", Exists: true}), report.Error,
 			"looks like weights outside"},
-		"weights in the system": {opening(sandbox.Opened{Path: "/usr/share/model.safetensors", Exists: true}), verify.Error, "looks like weights outside"},
-		"sought weights":        {opening(sandbox.Opened{Path: "/workspace/output/model.safetensors"}), verify.Warning, "looks for weights outside"},
-		"a file elsewhere":      {opening(sandbox.Opened{Path: "/workspace/answers.json", Exists: true}), verify.Error, "no part of the system"},
-		"a cache":               {opening(sandbox.Opened{Path: "/srv/hf/.cache/config.json", Exists: true}), verify.Error, "no part of the system"},
-		"an unlisted file":      {opening(sandbox.Opened{Path: "/submission/other.json", Exists: true}), verify.Error, "does not list"},
+		"weights in the system": {opening(sandbox.Opened{Path: "/usr/share/model.safetensors", Exists: true}), report.Error, "looks like weights outside"},
+		"sought weights":        {opening(sandbox.Opened{Path: "/workspace/output/model.safetensors"}), report.Warning, "looks for weights outside"},
+		"a file elsewhere":      {opening(sandbox.Opened{Path: "/workspace/answers.json", Exists: true}), report.Error, "no part of the system"},
+		"a cache":               {opening(sandbox.Opened{Path: "/srv/hf/.cache/config.json", Exists: true}), report.Error, "no part of the system"},
+		"an unlisted file":      {opening(sandbox.Opened{Path: "/submission/other.json", Exists: true}), report.Error, "does not list"},
 		"a sought file":         {opening(sandbox.Opened{Path: "/submission/other.json"}), "", ""},
-		"a write":               {opening(sandbox.Opened{Path: "/submission/log.txt", Written: true}), verify.Warning, "writes outside"},
-		"a connection":          {connecting("93.184.216.34:443"), verify.Error, "connects to 93.184.216.34:443"},
-		"a name server":         {connecting("10.0.0.2:53"), verify.Warning, "asks for the address of some name"},
-		"an unresolved name":    {func(o *observed) { o.Log = "x: Temporary failure in name resolution" }, verify.Error, "looks for another machine by name"},
-		"no weights":            {func(o *observed) { o.trace.Opened = o.trace.Opened[1:] }, verify.Error, "none of the submission's 2 weight files"},
-		"half the weights":      {func(o *observed) { o.rehearsal.Unused = nil }, verify.Error, "has not opened this weight file"},
+		"a write":               {opening(sandbox.Opened{Path: "/submission/log.txt", Written: true}), report.Warning, "writes outside"},
+		"a connection":          {connecting("93.184.216.34:443"), report.Error, "connects to 93.184.216.34:443"},
+		"a name server":         {connecting("10.0.0.2:53"), report.Warning, "asks for the address of some name"},
+		"an unresolved name":    {func(o *observed) { o.Log = "x: Temporary failure in name resolution" }, report.Error, "looks for another machine by name"},
+		"no weights":            {func(o *observed) { o.trace.Opened = o.trace.Opened[1:] }, report.Error, "none of the submission's 2 weight files"},
+		"half the weights":      {func(o *observed) { o.rehearsal.Unused = nil }, report.Error, "has not opened this weight file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := tracedObserved()
 			test.change(o)
 			v := o.judgeOpened()
-			text := findings(verify.GateResult{Findings: v.findings})
+			text := findings(report.GateResult{Findings: v.findings})
 			switch {
 			case test.level == "" && len(v.findings) > 0, test.level != "" && len(v.findings) != 1:
 				t.Errorf("findings:\n%s", text)
@@ -286,6 +287,20 @@ func TestOpenedFiles(t *testing.T) {
 				t.Errorf("want %s that says %q:\n%s", test.level, test.say, text)
 			}
 		})
+	}
+}
+
+// A trace that had no room for all shows no more than what is in it.
+func TestTraceTooLong(t *testing.T) {
+	o := tracedObserved()
+	o.trace.Dropped = 1
+	o.trace.Opened = o.trace.Opened[1:]
+	if v := o.judgeOpened(); v.status != report.Undecided || len(v.findings) > 0 || !strings.Contains(v.notes[0], "than a trace holds") {
+		t.Errorf("%s: %v %v", v.status, v.findings, v.notes)
+	}
+	opening(sandbox.Opened{Path: "/data/model.safetensors", Exists: true})(o)
+	if v := o.judgeOpened(); len(v.findings) != 1 {
+		t.Errorf("what is in it: %v", v.findings)
 	}
 }
 
@@ -304,12 +319,12 @@ func TestCompilerStarted(t *testing.T) {
 	for _, test := range []struct {
 		program string
 		image   *image.Image
-		level   verify.Level
+		level   report.Level
 	}{
-		{"/usr/lib/gcc/cc1", nil, verify.Warning},
-		{"/usr/lib/gcc/cc1", &image.Image{Programs: map[string]bool{"gcc": true}}, verify.Warning},
-		{"/usr/lib/gcc/cc1", &image.Image{Programs: map[string]bool{"gcc": false}}, verify.Error},
-		{"/usr/bin/ninja", &image.Image{Programs: map[string]bool{"ninja": false}}, verify.Error},
+		{"/usr/lib/gcc/cc1", nil, report.Warning},
+		{"/usr/lib/gcc/cc1", &image.Image{Programs: map[string]bool{"gcc": true}}, report.Warning},
+		{"/usr/lib/gcc/cc1", &image.Image{Programs: map[string]bool{"gcc": false}}, report.Error},
+		{"/usr/bin/ninja", &image.Image{Programs: map[string]bool{"ninja": false}}, report.Error},
 		{"/submission/bin/ptxas", &image.Image{Programs: map[string]bool{"ptxas": false}}, ""},
 		{"/usr/bin/gcc", &image.Image{Programs: map[string]bool{"gcc": false}}, ""}, // asked for a library's name, as ctypes does
 	} {
@@ -334,7 +349,7 @@ func TestInstallers(t *testing.T) {
 	}
 	o := tracedObserved()
 	o.first.Healthy = 9
-	if v := o.judgeInstall(); v.status != verify.NotApplicable {
+	if v := o.judgeInstall(); v.status != report.NotApplicable {
 		t.Errorf("no installer: %+v", v)
 	}
 	o.trace.Programs = []sandbox.Program{{Path: "/usr/bin/pip", Argv: []string{"pip", "install", "x"}, At: 1e9}, {Path: "/usr/bin/python3", Argv: []string{"python3", "server.py"}, At: 5e9}}

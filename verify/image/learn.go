@@ -31,6 +31,10 @@ func Learn(log string) Learned {
 		installs: installs.MatchString(log), ownEnvironment: ownEnvironment.MatchString(log), loaded: strings.Contains(log, "Loading weights took"),
 	}
 	l.result.Image.Schema = Schema
+	if whole, err := Decode([]byte(log)); err == nil { // what `image probe --full` prints
+		l.add(*whole, "a whole description", "{")
+		return l.result
+	}
 	for _, found := range findLines(log) {
 		if l.seen[found.text] {
 			continue

@@ -19,6 +19,7 @@ var learnCases = []struct {
 		`not healthy; end of its log: [serve.sh] wheels installed Traceback File "/dev/shm/pylibs/torch/__init__.py", line 371 ctypes.CDLL(path) File "/usr/lib/python3.12/ctypes/__init__.py", line 379, in __init__ OSError: /dev/shm/pylibs/torch/lib/libtorch_global_deps.so: failed to map segment from shared object`,
 		`{"schema":1,"python":{"version":"3.12"},"mounts":[{"path":"/dev/shm","noexec":true}]}`, nil,
 	},
+	{"a whole description", "{\n  \"schema\": 1,\n  \"glibc\": \"2.39\"\n}\n", `{"schema":1,"glibc":"2.39"}`, nil},
 	{
 		"native code on a mount that is not described",
 		`OSError: /scratch/libs/x.so: failed to map segment from shared object`,

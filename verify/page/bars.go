@@ -5,7 +5,8 @@ import (
 	"math"
 	"math/big"
 
-	"slipway/verify"
+	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 // bar is a number against its bound. Positions are percent of the bar's width.
@@ -83,7 +84,7 @@ func percent(value, top float64) float64 {
 }
 
 // staticBars are the margins that do not depend on the machine.
-func staticBars(r *verify.Report) []bar {
+func staticBars(r *report.Report) []bar {
 	var bars []bar
 	share := func(f float64) string { return trimmed(f, 6) }
 	if c := r.Counts; c != nil {
@@ -120,13 +121,13 @@ func ratioOf(text string) (float64, bool) {
 }
 
 // measuredBars are the margins that were measured.
-func measuredBars(m *verify.Measured, limits verify.Limits) []bar {
+func measuredBars(m *report.Measured, limits report.Limits) []bar {
 	var bars []bar
 	if len(m.Starts) > 0 && m.Starts[0].Healthy > 0 && limits.StartSeconds > 0 {
-		bars = append(bars, newBar("Start to the first 200 of /health", m.Starts[0].Healthy, atMost, limits.StartSeconds, 0, verify.Seconds))
+		bars = append(bars, newBar("Start to the first 200 of /health", m.Starts[0].Healthy, atMost, limits.StartSeconds, 0, words.Seconds))
 	}
 	if p := m.Projection; p != nil && p.Limit > 0 {
-		bars = append(bars, newBar("Whole load, projected", p.Seconds, atMost, p.Limit, 0, verify.Seconds))
+		bars = append(bars, newBar("Whole load, projected", p.Seconds, atMost, p.Limit, 0, words.Seconds))
 	}
 	if q := m.Quality; q != nil {
 		bars = append(bars, qualityBars(q)...)
@@ -134,7 +135,7 @@ func measuredBars(m *verify.Measured, limits verify.Limits) []bar {
 	return bars
 }
 
-func qualityBars(q *verify.Quality) []bar {
+func qualityBars(q *report.Quality) []bar {
 	var bars []bar
 	share := func(f float64) string { return trimmed(f, 4) }
 	if q.Questions > 0 {

@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"slipway/manifest"
-	"slipway/verify"
+	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 // The evidence of REVIEW.md's lines: numbers and digests of the report, none of
 // them a judgement. What only the submission says is called so.
 
-func baseEvidence(r *verify.Report) []string {
+func baseEvidence(r *report.Report) []string {
 	var parts []string
 	for _, t := range r.Trust {
 		if strings.HasPrefix(t.Input, "contract ") {
@@ -29,31 +30,31 @@ func baseEvidence(r *verify.Report) []string {
 	return parts
 }
 
-func componentEvidence(r *verify.Report) []string {
+func componentEvidence(r *report.Report) []string {
 	var parts []string
 	if c := r.Counts; c != nil {
 		parts = append(parts, fmt.Sprintf("%s in the quantization manifest", pluralOf(c.Entries, "entry", "entries")),
-			fmt.Sprintf("%s stored elements that no entry refers to", grouped(c.Unreferenced)))
+			fmt.Sprintf("%s stored elements that no entry refers to", words.Grouped(c.Unreferenced)))
 		roles := map[manifest.Role]int{}
 		for _, e := range c.Excluded {
 			roles[e.Role]++
 		}
 		for _, role := range []manifest.Role{manifest.RoleVision, manifest.RoleMTP, manifest.RoleHead} {
 			if roles[role] > 0 {
-				parts = append(parts, fmt.Sprintf("%s of role %s", plural(roles[role], "tensor"), plain(string(role))))
+				parts = append(parts, fmt.Sprintf("%s of role %s", words.Plural(roles[role], "tensor"), plain(string(role))))
 			}
 		}
 	}
-	return append(parts, sizesEvidence(r, verify.WeightFiles, "weight file")...)
+	return append(parts, sizesEvidence(r, report.WeightFiles, "weight file")...)
 }
 
-func numericEvidence(r *verify.Report) []string {
+func numericEvidence(r *report.Report) []string {
 	c := r.Counts
 	if c == nil {
 		return []string{"no quantization manifest, so that nothing was counted"}
 	}
-	parts := []string{fmt.Sprintf("T = %s, s = %s, f = %s, u = %s, P0 = %s (%s rules)", grouped(c.Ternary), grouped(c.Scales), grouped(c.Floats),
-		grouped(c.Unreferenced), grouped(c.Base), plain(c.Counting))}
+	parts := []string{fmt.Sprintf("T = %s, s = %s, f = %s, u = %s, P0 = %s (%s rules)", words.Grouped(c.Ternary), words.Grouped(c.Scales), words.Grouped(c.Floats),
+		words.Grouped(c.Unreferenced), words.Grouped(c.Base), plain(c.Counting))}
 	fraction, stored := "T/(T+s+f) = "+plain(c.Fraction), "(T+s+f+u)/P0 = "+plain(c.StoredRatio)
 	if limit := r.Limits.FractionAbove; limit != "" {
 		fraction += ", more than " + plain(limit)
@@ -73,16 +74,16 @@ func numericEvidence(r *verify.Report) []string {
 		}
 	}
 	if counted > 0 {
-		parts = append(parts, fmt.Sprintf("code 3 stands %s times in %s", grouped(bad), plural(counted, "packed tensor")))
+		parts = append(parts, fmt.Sprintf("code 3 stands %s times in %s", words.Grouped(bad), words.Plural(counted, "packed tensor")))
 	}
 	return parts
 }
 
-func dataEvidence(r *verify.Report) []string {
-	return sizesEvidence(r, verify.DocumentFiles, "document")
+func dataEvidence(r *report.Report) []string {
+	return sizesEvidence(r, report.DocumentFiles, "document")
 }
 
-func inferenceEvidence(r *verify.Report) []string {
+func inferenceEvidence(r *report.Report) []string {
 	m := r.Measured
 	switch {
 	case m == nil:
@@ -92,24 +93,24 @@ func inferenceEvidence(r *verify.Report) []string {
 	}
 	opened := 0
 	for _, a := range m.Trace.Opened {
-		if verify.KindOf(a.Path) == verify.WeightFiles {
+		if report.KindOf(a.Path) == report.WeightFiles {
 			opened++
 		}
 	}
 	shipped := 0
 	for _, s := range r.Sizes {
-		if s.Kind == verify.WeightFiles {
+		if s.Kind == report.WeightFiles {
 			shipped = s.Files
 		}
 	}
 	return []string{
-		fmt.Sprintf("the running server opened %s; the submission ships %d", plural(opened, "weight file"), shipped),
-		plural(len(m.Trace.Programs), "program") + " started",
+		fmt.Sprintf("the running server opened %s; the submission ships %d", words.Plural(opened, "weight file"), shipped),
+		words.Plural(len(m.Trace.Programs), "program") + " started",
 		pluralOf(len(m.Trace.Connected), "address", "addresses") + " beyond loopback tried",
 	}
 }
 
-func textEvidence(r *verify.Report) []string {
+func textEvidence(r *report.Report) []string {
 	if r.Counts == nil {
 		return nil
 	}
@@ -117,38 +118,38 @@ func textEvidence(r *verify.Report) []string {
 	for _, e := range r.Counts.Excluded {
 		elements[e.Role] += e.Elements
 	}
-	return []string{fmt.Sprintf("%s vision and %s MTP elements in the quantization manifest", grouped(elements[manifest.RoleVision]), grouped(elements[manifest.RoleMTP]))}
+	return []string{fmt.Sprintf("%s vision and %s MTP elements in the quantization manifest", words.Grouped(elements[manifest.RoleVision]), words.Grouped(elements[manifest.RoleMTP]))}
 }
 
-func lookupEvidence(r *verify.Report) []string {
+func lookupEvidence(r *report.Report) []string {
 	var parts []string
 	for _, s := range r.Sizes {
-		if s.Kind != verify.WeightFiles && s.Kind != verify.WheelFiles {
+		if s.Kind != report.WeightFiles && s.Kind != report.WheelFiles {
 			parts = append(parts, fmt.Sprintf("%s %s", plain(string(s.Kind)), bytesText(s.Bytes)))
 		}
 	}
 	return parts
 }
 
-func credentialEvidence(r *verify.Report) []string {
+func credentialEvidence(r *report.Report) []string {
 	if m := r.Measured; m != nil && m.Trace != nil {
 		return []string{pluralOf(len(m.Trace.Connected), "address", "addresses") + " beyond loopback tried"}
 	}
 	return nil
 }
 
-func wheelEvidence(r *verify.Report) []string {
-	if parts := sizesEvidence(r, verify.WheelFiles, "wheel"); parts != nil {
+func wheelEvidence(r *report.Report) []string {
+	if parts := sizesEvidence(r, report.WheelFiles, "wheel"); parts != nil {
 		return parts
 	}
 	return []string{"no wheel is shipped"}
 }
 
 // sizesEvidence counts the files of a kind.
-func sizesEvidence(r *verify.Report, kind verify.FileKind, thing string) []string {
+func sizesEvidence(r *report.Report, kind report.FileKind, thing string) []string {
 	for _, s := range r.Sizes {
 		if s.Kind == kind {
-			return []string{fmt.Sprintf("%s, %s bytes", plural(s.Files, thing), grouped(s.Bytes))}
+			return []string{fmt.Sprintf("%s, %s bytes", words.Plural(s.Files, thing), words.Grouped(s.Bytes))}
 		}
 	}
 	return nil
@@ -158,5 +159,5 @@ func pluralOf(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return grouped(int64(n)) + " " + many
+	return words.Grouped(int64(n)) + " " + many
 }

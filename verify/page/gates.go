@@ -1,6 +1,10 @@
 package page
 
-import "slipway/verify"
+import (
+	"slipway/verify"
+	"slipway/verify/report"
+	"slipway/verify/words"
+)
 
 // gate is one gate of the list.
 type gate struct {
@@ -21,14 +25,14 @@ type gate struct {
 
 // finding is a finding with its level as text.
 type finding struct {
-	verify.Finding
+	report.Finding
 	Word string
 }
 
-func newGate(g verify.GateResult) gate {
+func newGate(g report.GateResult) gate {
 	v := gate{ID: g.ID, Word: string(g.Status), Class: class(g.Status)}
 	notes := g.Notes
-	if len(notes) > 0 && (g.Status == verify.Undecided || g.Status == verify.NotApplicable) {
+	if len(notes) > 0 && (g.Status == report.Undecided || g.Status == report.NotApplicable) {
 		v.Why, notes = notes[0], notes[1:]
 	}
 	v.Notes = cut(notes, listShown)
@@ -37,7 +41,7 @@ func newGate(g verify.GateResult) gate {
 	}
 	var errors, warnings []finding // what fails the gate comes first
 	for _, f := range g.Findings {
-		if f.Level == verify.Error {
+		if f.Level == report.Error {
 			errors = append(errors, finding{f, string(f.Level)})
 		} else {
 			warnings = append(warnings, finding{f, string(f.Level)})
@@ -56,11 +60,11 @@ func newGate(g verify.GateResult) gate {
 func (g gate) Summary() string {
 	switch {
 	case g.Errors > 0 && g.Warned > 0:
-		return plural(g.Errors, "error") + ", " + plural(g.Warned, "warning")
+		return words.Plural(g.Errors, "error") + ", " + words.Plural(g.Warned, "warning")
 	case g.Errors > 0:
-		return plural(g.Errors, "error")
+		return words.Plural(g.Errors, "error")
 	case g.Warned > 0:
-		return plural(g.Warned, "warning")
+		return words.Plural(g.Warned, "warning")
 	}
 	return ""
 }

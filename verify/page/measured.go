@@ -5,20 +5,21 @@ import (
 	"math"
 	"strings"
 
-	"slipway/verify"
+	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 // measured is the section of what a rehearsal observed.
 type measured struct {
-	*verify.Measured
+	*report.Measured
 	Bars     []bar
-	Held     []verify.Condition
-	NotHeld  []verify.Condition
+	Held     []report.Condition
+	NotHeld  []report.Condition
 	Starts   []start
-	First    list[verify.Reply]
+	First    list[report.Reply]
 	Batch    []tile
 	Latency  *histogram
-	Opened   list[verify.Access]
+	Opened   list[report.Access]
 	Programs list[string]
 	Tried    list[string]
 	Answers  []tile
@@ -27,7 +28,7 @@ type measured struct {
 	LogMore  int
 }
 
-func newMeasured(m *verify.Measured, limits verify.Limits) *measured {
+func newMeasured(m *report.Measured, limits report.Limits) *measured {
 	v := &measured{Measured: m, Bars: measuredBars(m, limits), First: cut(m.First, listShown)}
 	for _, c := range m.Conditions {
 		if c.Held {
@@ -60,7 +61,7 @@ func newMeasured(m *verify.Measured, limits verify.Limits) *measured {
 // start is one start as a waterfall: each phase's bar reaches from the phase
 // before it to its own time.
 type start struct {
-	verify.Start
+	report.Start
 	Outcome string
 	Good    bool
 	Rows    list[row]
@@ -73,7 +74,7 @@ type row struct {
 	Width float64
 }
 
-func newStart(s verify.Start, limit float64) start {
+func newStart(s report.Start, limit float64) start {
 	v := start{Start: s, Good: s.Healthy > 0 && (limit == 0 || s.Healthy <= limit), Outcome: s.Outcome(limit)}
 	end := s.Healthy
 	for _, p := range s.Phases {
@@ -97,45 +98,45 @@ type tile struct {
 	Bad   bool
 }
 
-func batchTiles(b *verify.Batch) []tile {
+func batchTiles(b *report.Batch) []tile {
 	tiles := []tile{
-		{"requests", grouped(int64(b.Requests)), false},
-		{"at a time", grouped(int64(b.Concurrency)), false},
-		{"failed", grouped(int64(b.Failed)), b.Failed > 0},
-		{"empty", grouped(int64(b.Empty)), b.Empty > 0},
+		{"requests", words.Grouped(int64(b.Requests)), false},
+		{"at a time", words.Grouped(int64(b.Concurrency)), false},
+		{"failed", words.Grouped(int64(b.Failed)), b.Failed > 0},
+		{"empty", words.Grouped(int64(b.Empty)), b.Empty > 0},
 	}
 	if b.Seconds > 0 {
 		tiles = append(tiles, tile{"tokens a second", trimmed(float64(b.Tokens)/b.Seconds, 1), false})
 	}
-	tiles = append(tiles, tile{"in all", verify.Seconds(b.Seconds), false})
+	tiles = append(tiles, tile{"in all", words.Seconds(b.Seconds), false})
 	if b.Repeats > 0 {
-		tiles = append(tiles, tile{"repeats left out", grouped(int64(b.Repeats)), false})
+		tiles = append(tiles, tile{"repeats left out", words.Grouped(int64(b.Repeats)), false})
 	}
 	return tiles
 }
 
-func qualityTiles(q *verify.Quality) []tile {
+func qualityTiles(q *report.Quality) []tile {
 	var tiles []tile
 	if q.Questions > 0 {
 		tiles = append(tiles,
-			tile{"right", fmt.Sprintf("%s of %s", grouped(int64(q.Right)), grouped(int64(q.Questions))), false},
-			tile{"in an answer's form", grouped(int64(q.Parsed)), false},
-			tile{"cut off", grouped(int64(q.Truncated)), false},
-			tile{"not answered", grouped(int64(q.Failed)), q.Failed > 0})
+			tile{"right", fmt.Sprintf("%s of %s", words.Grouped(int64(q.Right)), words.Grouped(int64(q.Questions))), false},
+			tile{"in an answer's form", words.Grouped(int64(q.Parsed)), false},
+			tile{"cut off", words.Grouped(int64(q.Truncated)), false},
+			tile{"not answered", words.Grouped(int64(q.Failed)), q.Failed > 0})
 	}
 	if q.Steps > 0 {
 		tiles = append(tiles, tile{"tau", trimmed(q.Tau, 4), q.Tau < q.Floor}, tile{"mean over prompts", trimmed(q.PerPrompt, 4), false},
-			tile{"tokens", grouped(int64(q.Tokens)), false}, tile{"steps", grouped(int64(q.Steps)), false})
+			tile{"tokens", words.Grouped(int64(q.Tokens)), false}, tile{"steps", words.Grouped(int64(q.Steps)), false})
 	}
 	return tiles
 }
 
 type agreement struct {
 	With string
-	*verify.Agreement
+	*report.Agreement
 }
 
-func agreements(q *verify.Quality) []agreement {
+func agreements(q *report.Quality) []agreement {
 	var all []agreement
 	if q.Alone != nil {
 		all = append(all, agreement{"in the batch as alone", q.Alone})
@@ -160,7 +161,7 @@ type bin struct {
 
 const binsShown = 30
 
-func newHistogram(b *verify.Batch) *histogram {
+func newHistogram(b *report.Batch) *histogram {
 	n := len(b.Latencies)
 	if n == 0 {
 		return nil
@@ -185,7 +186,7 @@ func newHistogram(b *verify.Batch) *histogram {
 		height := percent(float64(count), float64(h.Most))
 		from, to := h.Lowest+span*float64(i)/float64(bins), h.Lowest+span*float64(i+1)/float64(bins)
 		h.Bins = append(h.Bins, bin{float64(i)*pitch + 0.06*pitch, 0.88 * pitch, 100 - height, height,
-			fmt.Sprintf("%s to %s: %s", verify.Seconds(from), verify.Seconds(to), plural(count, "request"))})
+			fmt.Sprintf("%s to %s: %s", words.Seconds(from), words.Seconds(to), words.Plural(count, "request"))})
 	}
 	return h
 }

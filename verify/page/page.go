@@ -16,6 +16,8 @@ import (
 
 	"slipway/manifest"
 	"slipway/verify"
+	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 // Bounds of what the page shows; report.json has everything.
@@ -36,21 +38,21 @@ var source string
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"text":    text,
 	"bytes":   bytesText,
-	"number":  grouped,
-	"seconds": verify.Seconds,
+	"number":  words.Grouped,
+	"seconds": words.Seconds,
 	"share":   func(f float64) string { return fmt.Sprintf("%.4f", f) },
 	"style":   func() template.CSS { return template.CSS(style) },
-	"more":    func(n int) string { return grouped(int64(n)) },
+	"more":    func(n int) string { return words.Grouped(int64(n)) },
 }).Parse(source))
 
 // HTML writes the page. Errors are those of w.
-func HTML(w io.Writer, r *verify.Report) error {
+func HTML(w io.Writer, r *report.Report) error {
 	return pageTemplate.Execute(w, newView(r))
 }
 
 // view is what the template shows.
 type view struct {
-	Report  *verify.Report
+	Report  *report.Report
 	Name    string
 	Origin  string
 	Verdict verdict
@@ -64,14 +66,14 @@ type view struct {
 	Counts  []count
 	Codes   *codes
 	Tensors list[tensor]
-	Claims  list[verify.Claim]
+	Claims  list[report.Claim]
 
 	Measured *measured
 }
 
-func newView(r *verify.Report) view {
+func newView(r *report.Report) view {
 	v := view{
-		Report: r, Name: r.Name(), Origin: string(r.Origin), Verdict: newVerdict(r), Tally: newTally(r.Gates), Sizes: newSizes(r.Sizes), Trust: newTrust(r),
+		Report: r, Name: r.Name, Origin: string(r.Origin), Verdict: newVerdict(r), Tally: newTally(r.Gates), Sizes: newSizes(r.Sizes), Trust: newTrust(r),
 		Bars: staticBars(r), Counts: newCounts(r.Counts), Codes: newCodes(r.Tensors), Tensors: newTensors(r.Tensors),
 		Claims: cut(r.SelfDeclared, listShown),
 	}
@@ -80,7 +82,7 @@ func newView(r *verify.Report) view {
 	}
 	for _, g := range r.Gates {
 		switch {
-		case g.Status == verify.NotApplicable:
+		case g.Status == report.NotApplicable:
 			v.Unasked = append(v.Unasked, newGate(g))
 		case verify.Dynamic(g.ID):
 			v.Dynamic = append(v.Dynamic, newGate(g))
@@ -103,13 +105,13 @@ type verdict struct {
 	Others int      // undecided besides
 }
 
-func newVerdict(r *verify.Report) verdict {
+func newVerdict(r *report.Report) verdict {
 	v := verdict{Word: "PASS", Class: "pass", Failed: r.Failed(), Open: r.Open()}
 	if r.Err() != nil {
 		v.Word, v.Class = "FAIL", "fail"
 	}
 	for _, g := range r.Gates {
-		if g.Status == verify.Undecided {
+		if g.Status == report.Undecided {
 			v.Others++
 		}
 	}
@@ -119,13 +121,13 @@ func newVerdict(r *verify.Report) verdict {
 
 // tally is how many gates ended in one way.
 type tally struct {
-	Status verify.Status
+	Status report.Status
 	Class  string
 	Gates  int
 }
 
-func newTally(gates []verify.GateResult) []tally {
-	tallies := []tally{{Status: verify.Pass}, {Status: verify.Fail}, {Status: verify.Undecided}, {Status: verify.NotApplicable}}
+func newTally(gates []report.GateResult) []tally {
+	tallies := []tally{{Status: report.Pass}, {Status: report.Fail}, {Status: report.Undecided}, {Status: report.NotApplicable}}
 	for i := range tallies {
 		tallies[i].Class = class(tallies[i].Status)
 		for _, g := range gates {
@@ -138,13 +140,13 @@ func newTally(gates []verify.GateResult) []tally {
 }
 
 // class names a status in the style sheet.
-func class(s verify.Status) string {
+func class(s report.Status) string {
 	switch s {
-	case verify.Pass:
+	case report.Pass:
 		return "pass"
-	case verify.Fail:
+	case report.Fail:
 		return "fail"
-	case verify.Undecided:
+	case report.Undecided:
 		return "undecided"
 	}
 	return "none"
@@ -156,7 +158,7 @@ type trusted struct {
 	Digest string
 }
 
-func newTrust(r *verify.Report) list[trusted] {
+func newTrust(r *report.Report) list[trusted] {
 	var inputs []trusted
 	for _, t := range r.Trust {
 		inputs = append(inputs, trusted{t.Input, t.Digest.String()})
@@ -188,23 +190,6 @@ func text(s string) string {
 		return string(runes[:textShown]) + "…"
 	}
 	return s
-}
-
-// grouped writes a number with its thousands apart.
-func grouped(n int64) string {
-	text := fmt.Sprintf("%d", n)
-	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
-}
-
-// plural writes a count of things.
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return grouped(int64(n)) + " " + thing + "s"
 }
 
 // bytesText writes a size for people, decimal units.

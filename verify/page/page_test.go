@@ -14,9 +14,10 @@ import (
 
 	"slipway/manifest"
 	"slipway/verify"
+	"slipway/verify/report"
 )
 
-func html(t *testing.T, r *verify.Report) string {
+func html(t *testing.T, r *report.Report) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := HTML(&out, r); err != nil {
@@ -25,7 +26,7 @@ func html(t *testing.T, r *verify.Report) string {
 	return out.String()
 }
 
-func review(t *testing.T, r *verify.Report) string {
+func review(t *testing.T, r *report.Report) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := Review(&out, r); err != nil {
@@ -39,8 +40,8 @@ var (
 	spaces = regexp.MustCompile(`\s+`)
 )
 
-// words is a page's text, its markup and style left out.
-func words(page string) string {
+// visible is a page's text, its markup and style left out.
+func visible(page string) string {
 	_, body, _ := strings.Cut(page, "<body>")
 	return spaces.ReplaceAllString(markup.UnescapeString(tags.ReplaceAllString(body, " ")), " ")
 }
@@ -50,7 +51,7 @@ func TestPageOfAPassingReport(t *testing.T) {
 	if !strings.Contains(page, "<title>PASS: ") {
 		t.Error("the title does not give the verdict")
 	}
-	all := words(page)
+	all := visible(page)
 	for _, want := range []string{
 		"Submission report · profile practice", "1 gate is undecided, which the profile allows", "1,833,094 bytes",
 		"Ternary fraction T/(T+s+f) 0.986717", "more than 0.95 · 0.036717 to spare", "Stored elements (T+s+f+u)/P0 1.007769", "at most 1.1 · 0.092231 to spare",
@@ -97,7 +98,7 @@ func TestPageOfAFailingReport(t *testing.T) {
 	if size := len(page); size > 5<<20 {
 		t.Errorf("the page has %d bytes", size)
 	}
-	all := words(page)
+	all := visible(page)
 	for _, want := range []string{"FAIL Failed: ", "10,000 errors", "280 more", "9,700 more are in report.json", "code 3, which must not stand anywhere", "4,000 more are in report.json", "never healthy", "misses by 0.75"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the page does not say %q", want)
@@ -110,9 +111,9 @@ func TestPageOfAFailingReport(t *testing.T) {
 
 // Every text of a report, wherever it stands, reaches the outputs harmless.
 func TestEveryTextIsMadeHarmless(t *testing.T) {
-	r := &verify.Report{}
+	r := &report.Report{}
 	fill(reflect.ValueOf(r).Elem())
-	r.Gates[0].Status, r.Gates[0].Findings[0].Level = verify.Fail, verify.Error
+	r.Gates[0].Status, r.Gates[0].Findings[0].Level = report.Fail, report.Error
 	for name, output := range map[string]string{"page": html(t, r), "REVIEW.md": review(t, r)} {
 		if name == "REVIEW.md" { // in Markdown, code spans and escapes make it harmless
 			output = strings.ReplaceAll(strings.ReplaceAll(output, "``"+text(nasty)+"``", ""), `\<`, "")
@@ -158,7 +159,7 @@ func fill(v reflect.Value) {
 }
 
 func TestEmptyReport(t *testing.T) {
-	page := html(t, &verify.Report{Measured: &verify.Measured{Batch: &verify.Batch{}, Quality: &verify.Quality{}, Trace: &verify.Trace{}, Projection: &verify.Projection{}}})
+	page := html(t, &report.Report{Measured: &report.Measured{Batch: &report.Batch{}, Quality: &report.Quality{}, Trace: &report.Trace{}, Projection: &report.Projection{}}})
 	if strings.Contains(page, "NaN") || strings.Contains(page, "Inf") {
 		t.Error("the page shows what is no number")
 	}
@@ -172,8 +173,8 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
 func TestWriteErrors(t *testing.T) {
 	for name, write := range map[string]func() error{
-		"HTML":   func() error { return HTML(brokenWriter{}, &verify.Report{}) },
-		"Review": func() error { return Review(brokenWriter{}, &verify.Report{}) },
+		"HTML":   func() error { return HTML(brokenWriter{}, &report.Report{}) },
+		"Review": func() error { return Review(brokenWriter{}, &report.Report{}) },
 	} {
 		if err := write(); !errors.Is(err, errBroken) {
 			t.Errorf("%s: %v", name, err)
@@ -218,7 +219,7 @@ func TestLayers(t *testing.T) {
 			t.Errorf("%s is of layer %d, want %d", name, got, want)
 		}
 	}
-	c := newCodes([]verify.TensorReport{
+	c := newCodes([]report.Tensor{
 		{Name: "model.layers.10.a", Histogram: &[4]int64{1, 2, 1, 0}}, {Name: "model.layers.9.a", Histogram: &[4]int64{1, 0, 0, 0}},
 		{Name: "other", Histogram: &[4]int64{1, 1, 1, 0}}, {Name: "model.layers.9.b", Histogram: &[4]int64{0, 0, 0, 1}}, {Name: "literal"},
 	})
@@ -236,14 +237,14 @@ func TestLayers(t *testing.T) {
 }
 
 func TestHistogram(t *testing.T) {
-	h := newHistogram(&verify.Batch{Latencies: []float64{1, 1, 1, 2}})
+	h := newHistogram(&report.Batch{Latencies: []float64{1, 1, 1, 2}})
 	if len(h.Bins) != 4 || h.Bins[0].Height != 100 || h.Bins[3].Height != 33.333 || h.Bins[1].Height != 0 || h.Most != 3 || h.Bins[0].Label != "1.00 s to 1.25 s: 3 requests" {
 		t.Errorf("%+v", h)
 	}
-	if h := newHistogram(&verify.Batch{Latencies: []float64{2, 2}}); len(h.Bins) != 1 || h.Most != 2 {
+	if h := newHistogram(&report.Batch{Latencies: []float64{2, 2}}); len(h.Bins) != 1 || h.Most != 2 {
 		t.Errorf("equal latencies: %+v", h)
 	}
-	if newHistogram(&verify.Batch{}) != nil {
+	if newHistogram(&report.Batch{}) != nil {
 		t.Error("a histogram of nothing")
 	}
 }
@@ -297,15 +298,15 @@ func TestRules(t *testing.T) {
 		}
 	}
 	ru := rule{Gates: []string{"a", "b", "c"}}
-	r := &verify.Report{Gates: []verify.GateResult{{ID: "a", Status: verify.Pass}, {ID: "b", Status: verify.NotApplicable}, {ID: "c", Status: verify.Undecided}}}
+	r := &report.Report{Gates: []report.GateResult{{ID: "a", Status: report.Pass}, {ID: "b", Status: report.NotApplicable}, {ID: "c", Status: report.Undecided}}}
 	if state, gates := ru.state(r); state != "undecided" || gates != "a: pass, b: not applicable, c: undecided" {
 		t.Errorf("%s (%s)", state, gates)
 	}
-	r.Gates[2].Status = verify.Pass
+	r.Gates[2].Status = report.Pass
 	if state, _ := ru.state(r); state != "pass as far as it was asked" {
 		t.Errorf("%s", state)
 	}
-	r.Gates[1].Status = verify.Fail
+	r.Gates[1].Status = report.Fail
 	if state, _ := ru.state(r); state != "fail" {
 		t.Errorf("%s", state)
 	}

@@ -6,17 +6,18 @@ import (
 	"slices"
 	"strings"
 
-	"slipway/verify"
+	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 // Review writes REVIEW.md: a line for each rule that reviewers of submissions
 // judge, with what the gates and the measurements say about it and with what
 // remains for a person. A line never says more than its gates decided. Errors
 // are those of w.
-func Review(w io.Writer, r *verify.Report) error {
+func Review(w io.Writer, r *report.Report) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "# Review of %s\n\n", literal(orUnnamed(r.Name())))
-	fmt.Fprintf(&out, "%s  \nprofile %s, %s, %s, %s bytes\n\n", plain(r.Verdict()), literal(r.Profile), plain(string(r.Origin)), plural(r.Files, "file"), grouped(r.Bytes))
+	fmt.Fprintf(&out, "# Review of %s\n\n", literal(orUnnamed(r.Name)))
+	fmt.Fprintf(&out, "%s  \nprofile %s, %s, %s, %s bytes\n\n", plain(r.Verdict()), literal(r.Profile), plain(string(r.Origin)), words.Plural(r.Files, "file"), words.Grouped(r.Bytes))
 	if r.Artifact != "" {
 		fmt.Fprintf(&out, "- artifact %s\n", literal(r.Artifact))
 	}
@@ -51,7 +52,7 @@ func orUnnamed(name string) string {
 type rule struct {
 	Name     string
 	Gates    []string // what a machine decides of it
-	Evidence func(*verify.Report) []string
+	Evidence func(*report.Report) []string
 	Left     string // what a person judges, whatever the gates say
 }
 
@@ -77,7 +78,7 @@ var rules = []rule{
 }
 
 // line is a rule's line.
-func (ru rule) line(r *verify.Report) string {
+func (ru rule) line(r *report.Report) string {
 	state, gates := ru.state(r)
 	var parts []string
 	if ru.Evidence != nil {
@@ -92,9 +93,9 @@ func (ru rule) line(r *verify.Report) string {
 
 // state is the worst end of a rule's gates, and each gate's end. Gates that did
 // not apply decided nothing, and the state says so.
-func (ru rule) state(r *verify.Report) (state, gates string) {
-	worst, apart := verify.NotApplicable, false
-	order := []verify.Status{verify.NotApplicable, verify.Pass, verify.Undecided, verify.Fail}
+func (ru rule) state(r *report.Report) (state, gates string) {
+	worst, apart := report.NotApplicable, false
+	order := []report.Status{report.NotApplicable, report.Pass, report.Undecided, report.Fail}
 	var ends []string
 	for _, id := range ru.Gates {
 		g, ok := r.Gate(id)
@@ -104,18 +105,18 @@ func (ru rule) state(r *verify.Report) (state, gates string) {
 		if slices.Index(order, g.Status) > slices.Index(order, worst) {
 			worst = g.Status
 		}
-		apart = apart || g.Status == verify.NotApplicable
+		apart = apart || g.Status == report.NotApplicable
 		ends = append(ends, fmt.Sprintf("%s: %s", id, plain(string(g.Status))))
 	}
 	state = string(worst)
-	if worst == verify.Pass && apart {
+	if worst == report.Pass && apart {
 		state += " as far as it was asked"
 	}
 	return state, strings.Join(ends, ", ")
 }
 
 // writeFailures lists the first errors of each gate that failed.
-func writeFailures(out *strings.Builder, r *verify.Report) {
+func writeFailures(out *strings.Builder, r *report.Report) {
 	failed := r.Failed()
 	if len(failed) == 0 {
 		return
@@ -128,12 +129,12 @@ func writeFailures(out *strings.Builder, r *verify.Report) {
 			fmt.Fprintf(out, "- **%s**: %s\n", plain(id), findingText(f.Finding))
 		}
 		if more := g.Errors - 5; more > 0 {
-			fmt.Fprintf(out, "- **%s**: and %s more\n", plain(id), plural(more, "error"))
+			fmt.Fprintf(out, "- **%s**: and %s more\n", plain(id), words.Plural(more, "error"))
 		}
 	}
 }
 
-func findingText(f verify.Finding) string {
+func findingText(f report.Finding) string {
 	var where []string
 	if f.Path != "" {
 		where = append(where, literal(f.Path))
@@ -158,7 +159,7 @@ func findingText(f verify.Finding) string {
 }
 
 // writeMeasured says what a run on one machine showed.
-func writeMeasured(out *strings.Builder, r *verify.Report) {
+func writeMeasured(out *strings.Builder, r *report.Report) {
 	m := r.Measured
 	out.WriteString("\n## Measured\n\n")
 	if m == nil {
@@ -176,7 +177,7 @@ func writeMeasured(out *strings.Builder, r *verify.Report) {
 		fmt.Fprintf(out, "- %s\n", plain(m.Projection.Device))
 	}
 	if b := m.Batch; b != nil {
-		fmt.Fprintf(out, "- batch: %s at %d at a time, %d failed, %d empty\n", plural(b.Requests, "request"), b.Concurrency, b.Failed, b.Empty)
+		fmt.Fprintf(out, "- batch: %s at %d at a time, %d failed, %d empty\n", words.Plural(b.Requests, "request"), b.Concurrency, b.Failed, b.Empty)
 	}
 	var open []string
 	for _, c := range m.Conditions {
@@ -200,7 +201,7 @@ func orMachine(machine string) string {
 const claimsShown = 50
 
 // writeClaims repeats what only the submission says.
-func writeClaims(out *strings.Builder, claims []verify.Claim) {
+func writeClaims(out *strings.Builder, claims []report.Claim) {
 	if len(claims) == 0 {
 		return
 	}
@@ -210,7 +211,7 @@ func writeClaims(out *strings.Builder, claims []verify.Claim) {
 		fmt.Fprintf(out, "- %s %s = %s\n", literal(c.Source), plain(c.Name), literal(c.Value))
 	}
 	if shown.More > 0 {
-		fmt.Fprintf(out, "- and %s more\n", grouped(int64(shown.More)))
+		fmt.Fprintf(out, "- and %s more\n", words.Grouped(int64(shown.More)))
 	}
 }
 

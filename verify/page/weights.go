@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"slipway/verify"
+	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 // part is one part of a whole. Positions are percent.
@@ -21,7 +22,7 @@ type part struct {
 	Width float64
 }
 
-func newSizes(sizes []verify.KindSize) []part {
+func newSizes(sizes []report.KindSize) []part {
 	total, parts := int64(0), []part{}
 	for _, s := range sizes {
 		total += s.Bytes
@@ -55,7 +56,7 @@ type count struct {
 	What   string
 }
 
-func newCounts(c *verify.Counts) []count {
+func newCounts(c *report.Counts) []count {
 	if c == nil {
 		return nil
 	}
@@ -94,7 +95,7 @@ type layer struct {
 func (l layer) Label() string {
 	label := fmt.Sprintf("%s: −1 %s, 0 %s, +1 %s", l.Name, l.Shares[0], l.Shares[1], l.Shares[2])
 	if l.Counts[3] > 0 {
-		label += fmt.Sprintf(", code 3 %s times", grouped(l.Counts[3]))
+		label += fmt.Sprintf(", code 3 %s times", words.Grouped(l.Counts[3]))
 	}
 	return label
 }
@@ -113,7 +114,7 @@ func LayerOf(tensor string) int {
 	return n
 }
 
-func newCodes(tensors []verify.TensorReport) *codes {
+func newCodes(tensors []report.Tensor) *codes {
 	sums := map[int]*[4]int64{}
 	for _, t := range tensors {
 		if t.Histogram == nil {
@@ -179,7 +180,7 @@ type tensor struct {
 	Odd  string // what deserves a look
 }
 
-func newTensors(tensors []verify.TensorReport) list[tensor] {
+func newTensors(tensors []report.Tensor) list[tensor] {
 	shown := cut(tensors, listShown)
 	lines := list[tensor]{More: shown.More}
 	for _, t := range shown.Shown {
@@ -188,18 +189,18 @@ func newTensors(tensors []verify.TensorReport) list[tensor] {
 	return lines
 }
 
-func newTensor(t verify.TensorReport) tensor {
+func newTensor(t report.Tensor) tensor {
 	var dims []string
 	for _, d := range t.Shape {
 		dims = append(dims, strconv.FormatInt(d, 10))
 	}
-	parts := []string{t.Kind + " " + strings.Join(dims, "×"), fmt.Sprintf("a scale for %s", grouped(t.Unit))}
+	parts := []string{t.Kind + " " + strings.Join(dims, "×"), fmt.Sprintf("a scale for %s", words.Grouped(t.Unit))}
 	var odd []string
 	if h := t.Histogram; h != nil {
 		l := newLayer(0, *h, 0, 0)
 		parts = append(parts, fmt.Sprintf("−1 %s, 0 %s, +1 %s", l.Shares[0], l.Shares[1], l.Shares[2]))
 		if h[3] > 0 {
-			odd = append(odd, fmt.Sprintf("code 3 stands %s times", grouped(h[3])))
+			odd = append(odd, fmt.Sprintf("code 3 stands %s times", words.Grouped(h[3])))
 		}
 	}
 	if t.ScaleMin != "" {
@@ -210,7 +211,7 @@ func newTensor(t verify.TensorReport) tensor {
 		what string
 	}{{t.ZeroScale, "scales of zero"}, {t.Negative, "negative scales"}, {t.NonFinite, "scales that are no numbers"}} {
 		if c.n > 0 {
-			odd = append(odd, grouped(c.n)+" "+c.what)
+			odd = append(odd, words.Grouped(c.n)+" "+c.what)
 		}
 	}
 	return tensor{t.Name, strings.Join(parts, " · "), strings.Join(odd, ", ")}

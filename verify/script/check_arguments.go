@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"slipway/verify/script/python"
+	"slipway/verify/script/shell"
 )
 
 // module is a Python file that the submission's commands reach.
@@ -18,22 +19,22 @@ type module struct {
 }
 
 // moduleOf returns the file behind a start of Python, relative to the root, or "".
-func (a *analysis) moduleOf(r *run, st *step, p pythonStart) string {
-	if p.file != "" && p.file != "-" {
-		n, _ := r.tree.get(absoluteIn(st.folder, p.file))
-		if n != nil && !n.folder {
-			return n.source
+func (a *analysis) moduleOf(r *shell.Run, st *shell.Step, p shell.PythonStart) string {
+	if p.File != "" && p.File != "-" {
+		n, _ := r.Tree.Get(absoluteIn(st.Folder, p.File))
+		if n != nil && !n.Folder {
+			return n.Source
 		}
 		return ""
 	}
-	if p.module == "" {
+	if p.Module == "" {
 		return ""
 	}
-	rest := strings.ReplaceAll(p.module, ".", "/")
-	for _, folder := range append([]string{st.folder}, strings.Split(st.Variables["PYTHONPATH"], ":")...) {
+	rest := strings.ReplaceAll(p.Module, ".", "/")
+	for _, folder := range append([]string{st.Folder}, strings.Split(st.Variables["PYTHONPATH"], ":")...) {
 		for _, suffix := range []string{".py", "/__main__.py"} {
-			if n, _ := r.tree.get(absoluteIn(st.folder, path.Join(folder, rest+suffix))); n != nil && n.source != "" {
-				return n.source
+			if n, _ := r.Tree.Get(absoluteIn(st.Folder, path.Join(folder, rest+suffix))); n != nil && n.Source != "" {
+				return n.Source
 			}
 		}
 	}
@@ -44,7 +45,7 @@ func (a *analysis) moduleOf(r *run, st *step, p pythonStart) string {
 // options that the script declares, and those of well-known servers against
 // what they are known to take.
 func (a *analysis) checkArguments() {
-	a.allSteps(func(r *run, st *step, main bool) {
+	a.allSteps(func(r *shell.Run, st *shell.Step, main bool) {
 		if name, args := serverOf(st.Argv); name != "" {
 			a.checkServerFlags(name, args, st, main)
 		}
@@ -54,24 +55,24 @@ func (a *analysis) checkArguments() {
 		}
 		a.checkScriptThere(r, st, p, main)
 		file := a.moduleOf(r, st, p)
-		n := a.tree.submitted(file)
-		if n == nil || n.data == nil {
+		n := a.tree.Submitted(file)
+		if n == nil || n.Data == nil {
 			return
 		}
-		m := python.Scan(n.data)
+		m := python.Scan(n.Data)
 		if m.Problem != "" {
-			a.add(Finding{Check: "C19", Warning: true, Path: file, Problem: "is started as Python and cannot be read as such: " + m.Problem})
+			a.add(shell.Finding{Check: "C19", Warning: true, Path: file, Problem: "is started as Python and cannot be read as such: " + m.Problem})
 		}
 		if m.OpenEnded == python.ReadsNone {
 			return // what it is given does no harm
 		}
 		if m.OpenEnded != "" {
-			if len(p.args) > 0 {
+			if len(p.Args) > 0 {
 				a.note(fmt.Sprintf("the options of %s were not checked: %s", file, m.OpenEnded))
 			}
 			return
 		}
-		for _, f := range checkArgv(m, p.args) {
+		for _, f := range checkArgv(m, p.Args) {
 			f.Check, f.Path, f.Line, f.Warning = "C19", st.Path, st.Line, !main
 			f.Problem = strings.ReplaceAll(f.Problem, "SCRIPT", file)
 			a.add(f)
@@ -80,26 +81,26 @@ func (a *analysis) checkArguments() {
 }
 
 // checkScriptThere reports a script that is not shipped.
-func (a *analysis) checkScriptThere(r *run, st *step, p pythonStart, main bool) {
-	if p.file == "" || p.file == "-" || !known(p.file) || st.tested && !st.Exec && st != a.server {
+func (a *analysis) checkScriptThere(r *shell.Run, st *shell.Step, p shell.PythonStart, main bool) {
+	if p.File == "" || p.File == "-" || !shell.Known(p.File) || st.Tested && !st.Exec && st != a.server {
 		return
 	}
-	at := absoluteIn(st.folder, p.file)
-	n, there := r.tree.get(at)
+	at := absoluteIn(st.Folder, p.File)
+	n, there := r.Tree.Get(at)
 	switch {
-	case there == no:
-		a.add(Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("starts %s, which is not there", shown(r.tree.relative(at))),
+	case there == shell.No:
+		a.add(shell.Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("starts %s, which is not there", shell.Shown(r.Tree.Relative(at))),
 			Hint: "ship it, or name the file that is shipped"})
-	case n.folder && r.tree.within(at):
-		if m, _ := r.tree.get(path.Join(at, "__main__.py")); m == nil {
-			a.add(Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("starts the folder %s, which has no __main__.py", shown(r.tree.relative(at)))})
+	case n.Folder && r.Tree.Within(at):
+		if m, _ := r.Tree.Get(path.Join(at, "__main__.py")); m == nil {
+			a.add(shell.Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("starts the folder %s, which has no __main__.py", shell.Shown(r.Tree.Relative(at)))})
 		}
 	}
 }
 
 // checkArgv reads a command line as argparse does. "SCRIPT" stands for the
 // script's path in what it finds.
-func checkArgv(m python.Module, args []string) (findings []Finding) {
+func checkArgv(m python.Module, args []string) (findings []shell.Finding) {
 	given := map[*python.Option]bool{}
 	positionals, rest, strange := 0, false, false
 	for i := 0; i < len(args); i++ {
@@ -111,13 +112,13 @@ func checkArgv(m python.Module, args []string) (findings []Finding) {
 		case word == "--":
 			rest = true
 			continue
-		case !known(word):
+		case !shell.Known(word):
 			return findings // what comes here is not known, nor what follows
 		}
 		o, problem := findOption(m, word)
 		if problem != "" {
 			strange = true // what follows may be its value
-			findings = append(findings, Finding{Problem: problem, Want: "an option that SCRIPT declares", Got: "", Hint: nearest(m, word)})
+			findings = append(findings, shell.Finding{Problem: problem, Want: "an option that SCRIPT declares", Got: "", Hint: nearest(m, word)})
 			continue
 		}
 		if o == nil {
@@ -127,14 +128,14 @@ func checkArgv(m python.Module, args []string) (findings []Finding) {
 		name, value, joined := strings.Cut(word, "=")
 		switch {
 		case joined && !o.TakesValue:
-			findings = append(findings, Finding{Problem: fmt.Sprintf("SCRIPT: %s takes no value", name), Got: shown(word)})
+			findings = append(findings, shell.Finding{Problem: fmt.Sprintf("SCRIPT: %s takes no value", name), Got: shell.Shown(word)})
 		case joined:
 			findings = append(findings, checkChoice(o, name, value)...)
 		case len(word) > 2 && word[1] != '-' && !slices.Contains(o.Names, word): // -p8000, or several letters
 		case o.TakesValue:
 			n := takes(o, args[i+1:], m)
 			if n < 0 {
-				findings = append(findings, Finding{Problem: fmt.Sprintf("SCRIPT: %s lacks its value", word), Got: shown(strings.Join(args, " "))})
+				findings = append(findings, shell.Finding{Problem: fmt.Sprintf("SCRIPT: %s lacks its value", word), Got: shell.Shown(strings.Join(args, " "))})
 				continue
 			}
 			for _, value := range args[i+1 : i+1+n] {
@@ -154,14 +155,14 @@ func checkArgv(m python.Module, args []string) (findings []Finding) {
 }
 
 // checkCount looks at what is required and at words without an option.
-func checkCount(m python.Module, given map[*python.Option]bool, positionals int, strange bool, args []string) (findings []Finding) {
+func checkCount(m python.Module, given map[*python.Option]bool, positionals int, strange bool, args []string) (findings []shell.Finding) {
 	least, most := 0, 0
 	for i := range m.Options {
 		o := &m.Options[i]
 		if !o.Positional {
 			if o.Required && !given[o] {
-				findings = append(findings, Finding{Problem: fmt.Sprintf("SCRIPT: the required option %s is not given", strings.Join(o.Names, "/")),
-					Got: shown(strings.Join(args, " ")), Hint: "give it on that line"})
+				findings = append(findings, shell.Finding{Problem: fmt.Sprintf("SCRIPT: the required option %s is not given", strings.Join(o.Names, "/")),
+					Got: shell.Shown(strings.Join(args, " ")), Hint: "give it on that line"})
 			}
 			continue
 		}
@@ -179,15 +180,15 @@ func checkCount(m python.Module, given map[*python.Option]bool, positionals int,
 			least += map[bool]int{true: n, false: 1}[n < 1<<20]
 		}
 	}
-	strange = strange || slices.ContainsFunc(args, func(w string) bool { return !known(w) })
+	strange = strange || slices.ContainsFunc(args, func(w string) bool { return !shell.Known(w) })
 	switch {
 	case strange:
 	case positionals > most:
-		findings = append(findings, Finding{Problem: fmt.Sprintf("SCRIPT: unrecognized arguments: it takes %d words without an option and is given %d", most, positionals),
-			Got: shown(strings.Join(args, " "))})
+		findings = append(findings, shell.Finding{Problem: fmt.Sprintf("SCRIPT: unrecognized arguments: it takes %d words without an option and is given %d", most, positionals),
+			Got: shell.Shown(strings.Join(args, " "))})
 	case positionals < least:
-		findings = append(findings, Finding{Problem: fmt.Sprintf("SCRIPT: it requires %d words without an option and is given %d", least, positionals),
-			Got: shown(strings.Join(args, " "))})
+		findings = append(findings, shell.Finding{Problem: fmt.Sprintf("SCRIPT: it requires %d words without an option and is given %d", least, positionals),
+			Got: shell.Shown(strings.Join(args, " "))})
 	}
 	return findings
 }
@@ -217,7 +218,7 @@ func findOption(m python.Module, word string) (*python.Option, string) {
 	case len(found) == 1:
 		return found[0], ""
 	case len(found) > 1:
-		return nil, fmt.Sprintf("SCRIPT: %s could be %s", shown(name), strings.Join(names, " or "))
+		return nil, fmt.Sprintf("SCRIPT: %s could be %s", shell.Shown(name), strings.Join(names, " or "))
 	}
 	if len(word) > 2 && word[1] != '-' {
 		for i := range m.Options {
@@ -226,7 +227,7 @@ func findOption(m python.Module, word string) (*python.Option, string) {
 			}
 		}
 	}
-	return nil, fmt.Sprintf("SCRIPT: unrecognized arguments: %s", shown(name))
+	return nil, fmt.Sprintf("SCRIPT: unrecognized arguments: %s", shell.Shown(name))
 }
 
 // takes returns how many words an option takes of those that follow; -1 where
@@ -264,11 +265,11 @@ func takes(o *python.Option, rest []string, m python.Module) int {
 	return n
 }
 
-func checkChoice(o *python.Option, name, value string) []Finding {
-	if o.Choices == nil || slices.Contains(o.Choices, value) || !known(value) {
+func checkChoice(o *python.Option, name, value string) []shell.Finding {
+	if o.Choices == nil || slices.Contains(o.Choices, value) || !shell.Known(value) {
 		return nil
 	}
-	return []Finding{{Problem: fmt.Sprintf("SCRIPT: %s does not take %q", name, shown(value)), Want: strings.Join(o.Choices, ", "), Got: shown(value)}}
+	return []shell.Finding{{Problem: fmt.Sprintf("SCRIPT: %s does not take %q", name, shell.Shown(value)), Want: strings.Join(o.Choices, ", "), Got: shell.Shown(value)}}
 }
 
 func isNumber(word string) bool {

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"slipway/verify/script/shell"
 )
 
 // checkBranches compares what would serve after each failure that the script
@@ -19,9 +21,9 @@ func (a *analysis) checkBranches() {
 		if st == nil {
 			continue
 		}
-		d := r.taken[len(r.taken)-1]
-		again := d.asked != nil && sameCommand(d.asked.Argv, a.server.Argv)
-		if !again && st.identity() == a.server.identity() {
+		d := r.Taken[len(r.Taken)-1]
+		again := d.Asked != nil && sameCommand(d.Asked.Argv, a.server.Argv)
+		if !again && identity(st) == identity(a.server) {
 			continue
 		}
 		a.compareServers(r, st, again)
@@ -31,25 +33,25 @@ func (a *analysis) checkBranches() {
 
 // compareServers says what a fallback changes. again: it follows a failure of
 // the server itself.
-func (a *analysis) compareServers(r *run, st *step, again bool) {
-	f := Finding{Check: "C24", Path: st.Path, Line: st.Line, Got: shown(strings.Join(st.Argv, " ")), Want: shown(strings.Join(a.server.Argv, " ")),
+func (a *analysis) compareServers(r *shell.Run, st *shell.Step, again bool) {
+	f := shell.Finding{Check: "C24", Path: st.Path, Line: st.Line, Got: shell.Shown(strings.Join(st.Argv, " ")), Want: shell.Shown(strings.Join(a.server.Argv, " ")),
 		Hint: "remove the fallback: make the first way work, and let the script fail where it does not"}
 	mine, other := a.programIdentity(a.main, a.server), a.programIdentity(r, st)
 	dropped, changed, added := differences(a.words(a.main, a.server), a.words(r, st))
 	switch {
 	case mine != other:
-		f.Problem = fmt.Sprintf("a fallback starts another server, %s in place of %s %s", other, mine, r.condition())
+		f.Problem = fmt.Sprintf("a fallback starts another server, %s in place of %s %s", other, mine, r.Condition())
 	case len(dropped) > 0:
-		f.Problem = fmt.Sprintf("a fallback starts the server without %s %s", strings.Join(dropped, ", "), r.condition())
+		f.Problem = fmt.Sprintf("a fallback starts the server without %s %s", strings.Join(dropped, ", "), r.Condition())
 	case slices.ContainsFunc(changed, isModelChange):
-		f.Problem = fmt.Sprintf("a fallback serves another model %s: %s", r.condition(), strings.Join(changed, ", "))
+		f.Problem = fmt.Sprintf("a fallback serves another model %s: %s", r.Condition(), strings.Join(changed, ", "))
 	case len(changed) > 0:
-		f.Warning, f.Problem = true, fmt.Sprintf("a fallback changes %s %s", strings.Join(changed, ", "), r.condition())
+		f.Warning, f.Problem = true, fmt.Sprintf("a fallback changes %s %s", strings.Join(changed, ", "), r.Condition())
 	case again:
 		f.Warning, f.Problem = true, "starts the server a second time after it failed: what it held, memory and port, may not be free yet"
 	case len(added) > 0:
 		if text := fmt.Sprintf("%s, line %d: the same server is started with %s too", st.Path, st.Line, strings.Join(added, ", ")); !slices.ContainsFunc(a.result.Notes, func(n string) bool { return strings.HasPrefix(n, text) }) {
-			a.note(text + " " + r.condition())
+			a.note(text + " " + r.Condition())
 		}
 		return
 	default:
@@ -59,7 +61,7 @@ func (a *analysis) compareServers(r *run, st *step, again bool) {
 }
 
 // programIdentity is what a server is, wherever it was copied to.
-func (a *analysis) programIdentity(r *run, st *step) string {
+func (a *analysis) programIdentity(r *shell.Run, st *shell.Step) string {
 	if name, _ := serverOf(st.Argv); name != "" {
 		return name
 	}
@@ -67,31 +69,31 @@ func (a *analysis) programIdentity(r *run, st *step) string {
 		if file := a.moduleOf(r, st, p); file != "" {
 			return file
 		}
-		if p.module != "" {
-			return "python3 -m " + p.module
+		if p.Module != "" {
+			return "python3 -m " + p.Module
 		}
-		return shown(p.file)
+		return shell.Shown(p.File)
 	}
-	if n, _ := r.tree.get(absoluteIn(st.folder, st.Argv[0])); strings.Contains(st.Argv[0], "/") && n != nil && n.source != "" {
-		return n.source
+	if n, _ := r.Tree.Get(absoluteIn(st.Folder, st.Argv[0])); strings.Contains(st.Argv[0], "/") && n != nil && n.Source != "" {
+		return n.Source
 	}
-	return shown(path.Base(st.Argv[0]))
+	return shell.Shown(path.Base(st.Argv[0]))
 }
 
 // words are the arguments of a server, files by what they are copies of.
-func (a *analysis) words(r *run, st *step) []string {
+func (a *analysis) words(r *shell.Run, st *shell.Step) []string {
 	_, args := serverOf(st.Argv)
 	if args == nil {
 		if p, ok := a.pythonOf(r, st); ok {
-			args = p.args
+			args = p.Args
 		} else {
 			args = st.Argv[1:]
 		}
 	}
 	words := slices.Clone(args)
 	for i, word := range words {
-		if n, there := r.tree.get(absoluteIn(st.folder, word)); strings.Contains(word, "/") && there == yes && n.source != "" {
-			words[i] = path.Join(r.tree.root, n.source)
+		if n, there := r.Tree.Get(absoluteIn(st.Folder, word)); strings.Contains(word, "/") && there == shell.Yes && n.Source != "" {
+			words[i] = path.Join(r.Tree.Root, n.Source)
 		}
 	}
 	return words
@@ -104,14 +106,14 @@ func differences(main, other []string) (dropped, changed, added []string) {
 		value, there := b[name]
 		switch {
 		case !there:
-			dropped = append(dropped, shown(name))
+			dropped = append(dropped, shell.Shown(name))
 		case value != a[name]:
-			changed = append(changed, shown(fmt.Sprintf("%s from %q to %q", name, a[name], value)))
+			changed = append(changed, shell.Shown(fmt.Sprintf("%s from %q to %q", name, a[name], value)))
 		}
 	}
 	for _, name := range optionNames(other) {
 		if _, there := a[name]; !there {
-			added = append(added, shown(name))
+			added = append(added, shell.Shown(name))
 		}
 	}
 	return dropped, changed, added
@@ -162,9 +164,9 @@ func sameCommand(a, b []string) bool { return slices.Equal(a, b) }
 
 // checkSecondServer looks for two servers on one path.
 func (a *analysis) checkSecondServer() {
-	ports := map[string]*step{}
-	for _, st := range a.main.steps {
-		if st != a.server && !(st.background && a.isServer(a.main, st)) {
+	ports := map[string]*shell.Step{}
+	for _, st := range a.main.Steps {
+		if st != a.server && !(st.Background && a.isServer(a.main, st)) {
 			continue
 		}
 		port := optionMap(st.Argv[1:])["--port"]
@@ -173,7 +175,7 @@ func (a *analysis) checkSecondServer() {
 		if len(ports) < 2 && !taken {
 			continue
 		}
-		f := Finding{Check: "C24", Path: st.Path, Line: st.Line, Got: shown(strings.Join(st.Argv, " ")), Hint: "start one"}
+		f := shell.Finding{Check: "C24", Path: st.Path, Line: st.Line, Got: shell.Shown(strings.Join(st.Argv, " ")), Hint: "start one"}
 		if taken {
 			f.Problem = fmt.Sprintf("starts a server while that of line %d runs in the background and holds the port", first.Line)
 		} else {
@@ -185,7 +187,7 @@ func (a *analysis) checkSecondServer() {
 
 // isServer is stricter than serves: a known server, or a shipped one that is
 // told a port.
-func (a *analysis) isServer(r *run, st *step) bool {
+func (a *analysis) isServer(r *shell.Run, st *shell.Step) bool {
 	if name, _ := serverOf(st.Argv); name != "" {
 		return true
 	}

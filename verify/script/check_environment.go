@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"slipway/verify/script/shell"
 )
 
 // hubPackages ask the model hub unless they are told to stay offline.
@@ -46,13 +48,13 @@ func (a *analysis) checkEnvironment() {
 		return
 	}
 	warn := func(problem, hint string) {
-		a.add(Finding{Check: "C21", Warning: true, Path: st.Path, Line: st.Line, Problem: problem, Hint: hint})
+		a.add(shell.Finding{Check: "C21", Warning: true, Path: st.Path, Line: st.Line, Problem: problem, Hint: hint})
 	}
 	if user := a.usesAny(hubPackages); user != "" && !a.offline(st) {
 		warn(fmt.Sprintf("starts %s without HF_HUB_OFFLINE: it asks the model hub even for files that are there", user),
 			"export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1")
 	}
-	unbuffered := st.Variables["PYTHONUNBUFFERED"] != "" || slices.ContainsFunc(p.interpreter, func(o string) bool {
+	unbuffered := st.Variables["PYTHONUNBUFFERED"] != "" || slices.ContainsFunc(p.Interpreter, func(o string) bool {
 		return !strings.HasPrefix(o, "--") && strings.Contains(o, "u")
 	})
 	if isPython && server == "" && !unbuffered {
@@ -63,8 +65,8 @@ func (a *analysis) checkEnvironment() {
 			"export HOME, or XDG_CACHE_HOME, TRITON_CACHE_DIR and VLLM_CACHE_ROOT, as a folder below /tmp")
 	}
 	for _, folder := range strings.Split(st.Variables["LD_LIBRARY_PATH"], ":") {
-		if strings.Contains(folder, "cuda") && path.IsAbs(folder) && !a.tree.within(folder) && !strings.Contains(folder, "site-packages") && !strings.Contains(folder, "nvidia/") {
-			warn(fmt.Sprintf("puts %s into LD_LIBRARY_PATH: the machine's CUDA libraries then win over those of the wheels", shown(folder)),
+		if strings.Contains(folder, "cuda") && path.IsAbs(folder) && !a.tree.Within(folder) && !strings.Contains(folder, "site-packages") && !strings.Contains(folder, "nvidia/") {
+			warn(fmt.Sprintf("puts %s into LD_LIBRARY_PATH: the machine's CUDA libraries then win over those of the wheels", shell.Shown(folder)),
 				"leave it out: the wheels find their own libraries")
 		}
 	}
@@ -75,7 +77,7 @@ func (a *analysis) checkEnvironment() {
 
 // offline reports whether the hub is switched off: by variables, or by the
 // served code itself.
-func (a *analysis) offline(st *step) bool {
+func (a *analysis) offline(st *shell.Step) bool {
 	if on := st.Variables["HF_HUB_OFFLINE"]; on != "" && on != "0" {
 		return true
 	}
@@ -92,7 +94,7 @@ func (a *analysis) offline(st *step) bool {
 	return false
 }
 
-func (a *analysis) hasCache(st *step) bool {
+func (a *analysis) hasCache(st *shell.Step) bool {
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "TRITON_CACHE_DIR", "VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR"} {
 		if st.Variables[name] != "" {
 			return true
@@ -103,7 +105,7 @@ func (a *analysis) hasCache(st *step) bool {
 
 // submissionOnly reports whether the script never looks at where it lies itself.
 func submissionOnly(a *analysis) bool {
-	text := string(a.tree.submitted(EntryPath).data)
+	text := string(a.tree.Submitted(EntryPath).Data)
 	return strings.Contains(text, "SUBMISSION_DIR") && !strings.Contains(text, "$0") && !strings.Contains(text, "${0") && !strings.Contains(text, "BASH_SOURCE") &&
 		!strings.Contains(text, "SUBMISSION_DIR:-") && !strings.Contains(text, "SUBMISSION_DIR-") && !strings.Contains(text, "SUBMISSION_DIR:=")
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"slipway/verify/script/shell"
 )
 
 //go:embed flags/*.txt
@@ -39,7 +41,7 @@ func flagsOf(server string) (f serverFlags, ok bool) {
 
 // checkServerFlags warns of options that no known release of a server has: its
 // version is not known, so that only removed ones are errors.
-func (a *analysis) checkServerFlags(server string, args []string, st *step, main bool) {
+func (a *analysis) checkServerFlags(server string, args []string, st *shell.Step, main bool) {
 	flags, ok := flagsOf(server)
 	if !ok {
 		return
@@ -48,20 +50,20 @@ func (a *analysis) checkServerFlags(server string, args []string, st *step, main
 		if word == "--" {
 			return
 		}
-		if !strings.HasPrefix(word, "--") || !known(word) {
+		if !strings.HasPrefix(word, "--") || !shell.Known(word) {
 			continue
 		}
 		name, _, _ := strings.Cut(word, "=")
 		name, _, _ = strings.Cut(strings.ReplaceAll(name, "_", "-"), ".")
 		if remedy, removed := flags.removed[name]; removed {
-			a.add(Finding{Check: "C19", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("%s has no option %s any more and ends with unrecognized arguments", server, name), Hint: remedy})
+			a.add(shell.Finding{Check: "C19", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("%s has no option %s any more and ends with unrecognized arguments", server, name), Hint: remedy})
 			continue
 		}
 		positive := "--" + strings.TrimPrefix(name, "--no-")
 		if slices.ContainsFunc(flags.known, func(f string) bool { return strings.HasPrefix(f, name) || f == positive }) {
 			continue
 		}
-		a.add(Finding{Check: "C19", Warning: true, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("no release of %s that is known here has the option %s", server, name),
+		a.add(shell.Finding{Check: "C19", Warning: true, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("no release of %s that is known here has the option %s", server, name),
 			Hint: "check it against the version that the grader has: " + server + " --help"})
 	}
 }

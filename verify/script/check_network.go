@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"slipway/verify/script/shell"
 )
 
 // networkOf names what a command needs the network for; "" where it needs none.
@@ -16,7 +18,7 @@ func networkOf(argv []string) string {
 	}
 	name := path.Base(argv[0])
 	sub := ""
-	if words := operands(argv, ""); len(words) > 0 {
+	if words := shell.Operands(argv, ""); len(words) > 0 {
 		sub = words[0]
 	}
 	switch name {
@@ -45,18 +47,18 @@ func networkOf(argv []string) string {
 
 // isRemote reports whether a word is the address of another machine.
 func isRemote(word string) bool {
-	if !isURL(word) {
+	if !shell.IsURL(word) {
 		return false
 	}
-	u, err := url.Parse(strings.ReplaceAll(word, unknown, "0"))
+	u, err := url.Parse(strings.ReplaceAll(word, shell.Unknown, "0"))
 	return err != nil || !isLoopback(u.Hostname())
 }
 
 func isLocal(word string) bool {
-	if !isURL(word) {
+	if !shell.IsURL(word) {
 		word = "http://" + word
 	}
-	u, err := url.Parse(strings.ReplaceAll(word, unknown, "0"))
+	u, err := url.Parse(strings.ReplaceAll(word, shell.Unknown, "0"))
 	return err == nil && isLoopback(u.Hostname())
 }
 
@@ -66,11 +68,11 @@ func isLoopback(host string) bool {
 
 // checkNetwork looks for commands that need what a grader does not have.
 func (a *analysis) checkNetwork() {
-	a.allSteps(func(r *run, st *step, main bool) {
+	a.allSteps(func(r *shell.Run, st *shell.Step, main bool) {
 		add := func(problem, hint string) {
-			a.add(Finding{Check: "C22", Warning: !main, Path: st.Path, Line: st.Line, Problem: problem, Got: shown(strings.Join(st.Argv, " ")), Hint: hint})
+			a.add(shell.Finding{Check: "C22", Warning: !main, Path: st.Path, Line: st.Line, Problem: problem, Got: shell.Shown(strings.Join(st.Argv, " ")), Hint: hint})
 		}
-		if in, ok := installOf(st.Argv); ok {
+		if in, ok := shell.InstallOf(st.Argv); ok {
 			a.checkInstaller(in, st, add)
 			return
 		}
@@ -80,7 +82,7 @@ func (a *analysis) checkNetwork() {
 		}
 		for _, word := range st.Argv {
 			if isRemote(word) || strings.HasPrefix(word, "-") && isRemote(word[strings.Index(word, "=")+1:]) {
-				a.add(Finding{Check: "C22", Warning: true, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("gives %s the address %s, and a grader has no network", path.Base(st.Argv[0]), shown(word))})
+				a.add(shell.Finding{Check: "C22", Warning: true, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("gives %s the address %s, and a grader has no network", path.Base(st.Argv[0]), shell.Shown(word))})
 			}
 		}
 		a.checkRepositories(r, st, add)
@@ -91,89 +93,89 @@ func (a *analysis) checkNetwork() {
 				continue
 			}
 			name := c.Arguments[0].Literal
-			if name == nil || !repository.MatchString(*name) || a.tree.base[path.Join(a.tree.root, *name)] != nil || a.tree.base[path.Join(a.tree.root, path.Dir(m.path), *name)] != nil {
+			if name == nil || !repository.MatchString(*name) || a.tree.Base[path.Join(a.tree.Root, *name)] != nil || a.tree.Base[path.Join(a.tree.Root, path.Dir(m.path), *name)] != nil {
 				continue
 			}
-			a.add(Finding{Check: "C22", Warning: true, Path: m.path, Line: c.Line, Problem: fmt.Sprintf("%s(%q) names no folder of the submission: it would be asked of the model hub, and a grader has no network", c.Name, *name),
+			a.add(shell.Finding{Check: "C22", Warning: true, Path: m.path, Line: c.Line, Problem: fmt.Sprintf("%s(%q) names no folder of the submission: it would be asked of the model hub, and a grader has no network", c.Name, *name),
 				Hint: "name the folder of the shipped weights"})
 		}
 	}
 }
 
 // checkInstaller looks at pip.
-func (a *analysis) checkInstaller(in install, st *step, add func(problem, hint string)) {
-	name := strings.Join(in.name, " ")
-	noIndex := in.noIndex || on(st.Variables["PIP_NO_INDEX"]) || on(st.Variables["UV_OFFLINE"]) || on(st.Variables["UV_NO_INDEX"])
-	onlyFiles := len(in.packages) == 0 && len(in.files) > 0 && slices.Contains(st.Argv, "--no-deps")
+func (a *analysis) checkInstaller(in shell.Install, st *shell.Step, add func(problem, hint string)) {
+	name := strings.Join(in.Name, " ")
+	noIndex := in.NoIndex || on(st.Variables["PIP_NO_INDEX"]) || on(st.Variables["UV_OFFLINE"]) || on(st.Variables["UV_NO_INDEX"])
+	onlyFiles := len(in.Packages) == 0 && len(in.Files) > 0 && slices.Contains(st.Argv, "--no-deps")
 	if !noIndex && !onlyFiles {
 		add(name+" without --no-index asks a package index, and a grader has no network", "add --no-index --find-links and the folder of the wheels")
 	}
-	for _, u := range in.urls {
+	for _, u := range in.Urls {
 		if isRemote(u) {
-			add(fmt.Sprintf("%s gets %s from another machine", name, shown(u)), "ship the wheels")
+			add(fmt.Sprintf("%s gets %s from another machine", name, shell.Shown(u)), "ship the wheels")
 		}
 	}
-	for _, file := range in.files {
-		n, there := a.main.tree.get(absoluteIn(st.folder, file))
+	for _, file := range in.Files {
+		n, there := a.main.Tree.Get(absoluteIn(st.Folder, file))
 		switch {
-		case !known(file) || strings.ContainsAny(file, "[=<>"):
-		case there == no:
+		case !shell.Known(file) || strings.ContainsAny(file, "[=<>"):
+		case there == shell.No:
 			add(fmt.Sprintf("%s installs %s, which is not there", name, file), "ship it")
-		case n.data != nil && strings.HasSuffix(file, ".txt"):
-			for line := range strings.Lines(string(n.data)) {
+		case n.Data != nil && strings.HasSuffix(file, ".txt"):
+			for line := range strings.Lines(string(n.Data)) {
 				if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") && strings.Contains(line, "://") && !strings.Contains(line, "file://") {
 					add(fmt.Sprintf("%s names an address: %s", file, line), "name the wheel, and ship it")
 				}
 			}
 		}
 	}
-	for _, folder := range in.links {
-		at := absoluteIn(st.folder, folder)
-		if n, there := a.main.tree.get(at); known(folder) && !isURL(folder) && (there == no || n.folder && a.tree.within(at) && len(a.tree.below(at)) == 0) {
-			add(fmt.Sprintf("%s takes wheels from %s, where none are", name, shown(a.tree.relative(at))), "ship the wheels there")
+	for _, folder := range in.Links {
+		at := absoluteIn(st.Folder, folder)
+		if n, there := a.main.Tree.Get(at); shell.Known(folder) && !shell.IsURL(folder) && (there == shell.No || n.Folder && a.tree.Within(at) && len(a.tree.Below(at)) == 0) {
+			add(fmt.Sprintf("%s takes wheels from %s, where none are", name, shell.Shown(a.tree.Relative(at))), "ship the wheels there")
 		}
 	}
 	a.checkFindable(in, st, add)
-	p := in.isolated || in.breaks || in.dryRun || st.Variables["VIRTUAL_ENV"] != "" || on(st.Variables["PIP_BREAK_SYSTEM_PACKAGES"]) || st.Variables["PIP_TARGET"] != ""
+	p := in.Isolated || in.Breaks || in.DryRun || st.Variables["VIRTUAL_ENV"] != "" || on(st.Variables["PIP_BREAK_SYSTEM_PACKAGES"]) || st.Variables["PIP_TARGET"] != ""
 	if interpreter := st.Argv[0]; !p && !strings.Contains(interpreter, "/") && a.systemPython() {
-		a.add(Finding{Check: "C22", Warning: true, Path: st.Path, Line: st.Line, Problem: name + " into the machine's own Python: where that is managed by its distribution, pip refuses (externally-managed-environment)",
+		a.add(shell.Finding{Check: "C22", Warning: true, Path: st.Path, Line: st.Line, Problem: name + " into the machine's own Python: where that is managed by its distribution, pip refuses (externally-managed-environment)",
 			Hint: "install with --target below /tmp and put that on PYTHONPATH"})
 	}
 }
 
 // checkFindable holds the packages that are asked for by name against the
 // wheels that pip may take them from.
-func (a *analysis) checkFindable(in install, st *step, add func(problem, hint string)) {
-	if len(in.links) == 0 || len(in.packages) == 0 {
+func (a *analysis) checkFindable(in shell.Install, st *shell.Step, add func(problem, hint string)) {
+	if len(in.Links) == 0 || len(in.Packages) == 0 {
 		return
 	}
 	found := map[string]bool{}
-	for _, folder := range in.links {
-		if !known(folder) {
+	for _, folder := range in.Links {
+		if !shell.Known(folder) {
 			return
 		}
-		at := absoluteIn(st.folder, folder)
-		if !a.tree.within(at) {
+		at := absoluteIn(st.Folder, folder)
+		if !a.tree.Within(at) {
 			return
 		}
-		for _, p := range a.tree.below(at) {
+		for _, p := range a.tree.Below(at) {
 			found[distributionOf(path.Base(p))] = true
 		}
 	}
 	if len(found) == 0 {
 		return // and that is said already
 	}
-	for _, word := range in.packages {
+	for _, word := range in.Packages {
 		name := requirementName(word)
-		if name == "" || !known(word) || found[name] {
+		if name == "" || !shell.Known(word) || found[name] {
 			continue
 		}
 		if i := a.options.Image; i != nil {
-			if _, installed := i.Distributions[name]; installed && len(in.targets) == 0 {
+			if _, installed := i.Distributions[name]; installed && len(in.Targets) == 0 {
 				continue
 			}
 		}
-		add(fmt.Sprintf("%s asks for %s, and there is no wheel of it in %s", strings.Join(in.name, " "), word, strings.Join(in.links, ", ")), "ship the wheel")
+		add(fmt.Sprintf("%s asks for %s, and there is no wheel of it in %s", strings.Join(in.Name, " "), word, strings.Join(in.Links, ", ")), "ship the wheel")
 	}
 }
 
@@ -192,13 +194,13 @@ var modelOptions = []string{"--model", "--model-path", "--model-name-or-path", "
 var repository = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 // checkRepositories looks for models named as org/name.
-func (a *analysis) checkRepositories(r *run, st *step, add func(problem, hint string)) {
+func (a *analysis) checkRepositories(r *shell.Run, st *shell.Step, add func(problem, hint string)) {
 	server, args := serverOf(st.Argv)
 	if p, ok := a.pythonOf(r, st); ok && server == "" {
-		if p.module != "" && p.file == "" && len(p.args) == 0 {
+		if p.Module != "" && p.File == "" && len(p.Args) == 0 {
 			return
 		}
-		args = p.args
+		args = p.Args
 	}
 	if server == "vllm" && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		args = append([]string{"--model"}, args...)
@@ -208,10 +210,10 @@ func (a *analysis) checkRepositories(r *run, st *step, add func(problem, hint st
 		if !joined && i+1 < len(args) {
 			value = args[i+1]
 		}
-		if !slices.Contains(modelOptions, name) || !repository.MatchString(value) || !known(value) {
+		if !slices.Contains(modelOptions, name) || !repository.MatchString(value) || !shell.Known(value) {
 			continue
 		}
-		if _, there := r.tree.get(absoluteIn(st.folder, value)); there == no || !r.tree.within(absoluteIn(st.folder, value)) && st.folder == "/" {
+		if _, there := r.Tree.Get(absoluteIn(st.Folder, value)); there == shell.No || !r.Tree.Within(absoluteIn(st.Folder, value)) && st.Folder == "/" {
 			add(fmt.Sprintf("%s %s is no folder of the submission: it would be asked of the model hub, and a grader has no network", name, value),
 				"name the folder of the shipped weights")
 		}

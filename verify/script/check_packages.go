@@ -9,6 +9,7 @@ import (
 
 	"slipway/verify/image"
 	"slipway/verify/script/python"
+	"slipway/verify/script/shell"
 )
 
 // distributionOf is the normalised name of a wheel's or source archive's
@@ -36,8 +37,8 @@ func requirementName(word string) string {
 // wheels returns the submitted wheels: distribution by absolute path.
 func (a *analysis) wheels() map[string]string {
 	found := map[string]string{}
-	for p, n := range a.tree.base {
-		if name := distributionOf(path.Base(p)); name != "" && n.source != "" {
+	for p, n := range a.tree.Base {
+		if name := distributionOf(path.Base(p)); name != "" && n.Source != "" {
 			found[p] = name
 		}
 	}
@@ -52,9 +53,9 @@ func (a *analysis) shipped(name string) bool {
 		for _, wheel := range a.wheels() {
 			a.brought[wheel] = true
 		}
-		for p := range a.tree.base {
+		for p := range a.tree.Base {
 			folder, file := path.Split(p)
-			if folder = path.Clean(folder); !a.tree.within(folder) || folder == a.tree.root {
+			if folder = path.Clean(folder); !a.tree.Within(folder) || folder == a.tree.Root {
 				continue
 			}
 			if file == "__init__.py" {
@@ -70,28 +71,28 @@ func (a *analysis) shipped(name string) bool {
 }
 
 // present says whether a distribution can be imported on the grader's machine.
-func (a *analysis) present(name string) answer {
+func (a *analysis) present(name string) shell.Answer {
 	if a.shipped(name) {
-		return yes
+		return shell.Yes
 	}
 	switch _, installed, known := a.options.Image.Installed(name); {
 	case installed:
-		return yes
+		return shell.Yes
 	case known:
-		return no
+		return shell.No
 	}
-	return perhapsNo
+	return shell.PerhapsNo
 }
 
 // presentAny is the best answer for a distribution and those that serve as well.
-func (a *analysis) presentAny(names []string) answer {
-	best := no
+func (a *analysis) presentAny(names []string) shell.Answer {
+	best := shell.No
 	for _, name := range names {
 		switch there := a.present(name); there {
-		case yes:
-			return yes
-		case perhapsNo:
-			best = perhapsNo
+		case shell.Yes:
+			return shell.Yes
+		case shell.PerhapsNo:
+			best = shell.PerhapsNo
 		}
 	}
 	return best
@@ -125,10 +126,10 @@ func (a *analysis) checkPackages() {
 func (a *analysis) checkRequirement(r python.Requirement, served, silent bool) {
 	names := append([]string{r.Distribution}, r.Or...)
 	there := a.presentAny(names)
-	if there == yes {
+	if there == shell.Yes {
 		return
 	}
-	a.add(Finding{Check: "C09", Warning: !served || there == perhapsNo && !silent, Path: r.Path, Line: r.Line,
+	a.add(shell.Finding{Check: "C09", Warning: !served || there == shell.PerhapsNo && !silent, Path: r.Path, Line: r.Line,
 		Problem: fmt.Sprintf("%s, and %s is neither among the wheels nor described as part of the grader's image", r.Why, strings.Join(names, " or ")), Hint: "vendor the wheel of " + r.Distribution})
 }
 
@@ -145,10 +146,10 @@ func (a *analysis) checkConfigs(silent bool) {
 	if !usesTransformers {
 		return
 	}
-	for _, at := range a.tree.below(a.tree.root) {
-		if n := a.tree.base[at]; path.Base(at) == "config.json" && n.source != "" {
-			for _, r := range python.RequirementsOfConfig(n.source, n.data) {
-				a.checkRequirement(r, a.presentAny(append([]string{r.Distribution}, r.Or...)) == no, silent)
+	for _, at := range a.tree.Below(a.tree.Root) {
+		if n := a.tree.Base[at]; path.Base(at) == "config.json" && n.Source != "" {
+			for _, r := range python.RequirementsOfConfig(n.Source, n.Data) {
+				a.checkRequirement(r, a.presentAny(append([]string{r.Distribution}, r.Or...)) == shell.No, silent)
 			}
 		}
 	}
@@ -158,18 +159,18 @@ func (a *analysis) checkConfigs(silent bool) {
 // Python's own, and a relative import of what is not there.
 func (a *analysis) checkLocal() {
 	all, served := map[string]python.Module{}, map[string]bool{}
-	for _, at := range a.tree.below(a.tree.root) {
-		all[a.tree.base[at].source] = python.Module{}
+	for _, at := range a.tree.Below(a.tree.Root) {
+		all[a.tree.Base[at].Source] = python.Module{}
 	}
 	for _, m := range a.modules {
 		all[m.path], served[m.path] = m.parsed, m.main
 	}
 	for _, p := range python.LocalProblems(all) {
-		if p.Hides != "" && a.presentAny(python.ProvidersOf(p.Hides)) != yes {
+		if p.Hides != "" && a.presentAny(python.ProvidersOf(p.Hides)) != shell.Yes {
 			continue // nobody installs what it would hide
 		}
 		own := strings.Contains(p.Problem, "Python's own")
-		a.add(Finding{Check: "C23", Warning: p.Line == 0 && !own || p.Line > 0 && !served[p.Path], Path: p.Path, Line: p.Line, Problem: p.Problem, Hint: p.Hint})
+		a.add(shell.Finding{Check: "C23", Warning: p.Line == 0 && !own || p.Line > 0 && !served[p.Path], Path: p.Path, Line: p.Line, Problem: p.Problem, Hint: p.Hint})
 	}
 }
 
@@ -184,15 +185,15 @@ func (a *analysis) checkImport(m module, i python.Import, assumed map[string]boo
 		return
 	}
 	if len(names) == 0 { // the table does not know it: its own name is a guess
-		if name := image.NormalName(top); m.main && a.present(name) != yes {
+		if name := image.NormalName(top); m.main && a.present(name) != shell.Yes {
 			assumed[top+" (a module)"] = true
 		}
 		return
 	}
 	switch a.presentAny(names) {
-	case yes:
-	case no:
-		a.add(Finding{Check: "C09", Warning: !m.main || i.Deferred, Path: m.path, Line: i.Line,
+	case shell.Yes:
+	case shell.No:
+		a.add(shell.Finding{Check: "C09", Warning: !m.main || i.Deferred, Path: m.path, Line: i.Line,
 			Problem: fmt.Sprintf("imports %s, and %s is neither among the wheels nor in the grader's image", i.Module, names[0]), Hint: "vendor the wheel of " + names[0]})
 	default:
 		if m.main {
@@ -205,8 +206,8 @@ func (a *analysis) checkImport(m module, i python.Import, assumed map[string]boo
 // beside the importing one, or at the root.
 func (a *analysis) shipsModule(m module, top string) bool {
 	for _, folder := range []string{path.Dir(m.path), ".", "code", "src", "lib"} {
-		at := path.Join(a.tree.root, folder, top)
-		if a.tree.base[at+".py"] != nil || a.tree.base[at] != nil && a.tree.base[at].folder {
+		at := path.Join(a.tree.Root, folder, top)
+		if a.tree.Base[at+".py"] != nil || a.tree.Base[at] != nil && a.tree.Base[at].Folder {
 			return true
 		}
 	}
@@ -219,12 +220,12 @@ func (a *analysis) checkUnused() {
 	if len(wheels) == 0 || a.server == nil {
 		return
 	}
-	for _, st := range a.main.steps {
-		if _, ok := installOf(st.Argv); ok || strings.Contains(strings.Join(st.Argv, " "), ".whl") || slices.ContainsFunc(st.Argv, func(w string) bool { return strings.Contains(w, "wheel") }) {
+	for _, st := range a.main.Steps {
+		if _, ok := shell.InstallOf(st.Argv); ok || strings.Contains(strings.Join(st.Argv, " "), ".whl") || slices.ContainsFunc(st.Argv, func(w string) bool { return strings.Contains(w, "wheel") }) {
 			return
 		}
 		for p := range wheels {
-			if entries := st.Variables["PYTHONPATH"]; strings.Contains(entries, p) || strings.Contains(entries+":", path.Dir(p)+":") || !known(entries) {
+			if entries := st.Variables["PYTHONPATH"]; strings.Contains(entries, p) || strings.Contains(entries+":", path.Dir(p)+":") || !shell.Known(entries) {
 				return
 			}
 		}
@@ -236,7 +237,7 @@ func (a *analysis) checkUnused() {
 			return
 		}
 	}
-	a.add(Finding{Check: "C09", Warning: true, Path: EntryPath, Problem: fmt.Sprintf("installs none of the %d wheels that are shipped", len(wheels)),
+	a.add(shell.Finding{Check: "C09", Warning: true, Path: EntryPath, Problem: fmt.Sprintf("installs none of the %d wheels that are shipped", len(wheels)),
 		Hint: "install them with pip install --no-index --find-links, or leave them out"})
 }
 
@@ -244,14 +245,14 @@ func (a *analysis) checkUnused() {
 // directories that are there already, and with them parts of its packages.
 func (a *analysis) checkTwice() {
 	seen := map[string]bool{}
-	for _, st := range a.main.steps {
-		in, ok := installOf(st.Argv)
-		if !ok || slices.Contains(st.Argv, "--upgrade") || slices.Contains(st.Argv, "-U") || in.name[0] == "uv" {
+	for _, st := range a.main.Steps {
+		in, ok := shell.InstallOf(st.Argv)
+		if !ok || slices.Contains(st.Argv, "--upgrade") || slices.Contains(st.Argv, "-U") || in.Name[0] == "uv" {
 			continue
 		}
-		for _, target := range in.targets {
-			if at := absoluteIn(st.folder, target); seen[at] {
-				a.add(Finding{Check: "C20", Warning: true, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("installs to %s a second time: pip leaves out what belongs into a folder that is there already", shown(target)),
+		for _, target := range in.Targets {
+			if at := absoluteIn(st.Folder, target); seen[at] {
+				a.add(shell.Finding{Check: "C20", Warning: true, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("installs to %s a second time: pip leaves out what belongs into a folder that is there already", shell.Shown(target)),
 					Hint: "install everything with one command"})
 			} else {
 				seen[at] = true
@@ -261,20 +262,20 @@ func (a *analysis) checkTwice() {
 }
 
 // wheelBytes is the size of the wheels that an installation may take.
-func (a *analysis) wheelBytes(in install, st *step) (bytes int64) {
+func (a *analysis) wheelBytes(in shell.Install, st *shell.Step) (bytes int64) {
 	for p := range a.wheelsOf(in, st) {
-		bytes += a.tree.base[p].size
+		bytes += a.tree.Base[p].Size
 	}
 	return bytes
 }
 
 // wheelsOf are the submitted wheels that an installation may take.
-func (a *analysis) wheelsOf(in install, st *step) map[string]string {
+func (a *analysis) wheelsOf(in shell.Install, st *shell.Step) map[string]string {
 	chosen := map[string]string{}
 	for p, name := range a.wheels() {
-		for _, from := range slices.Concat(in.links, in.files) {
-			at := absoluteIn(st.folder, from)
-			if p == at || strings.HasPrefix(p, at+"/") || !known(from) {
+		for _, from := range slices.Concat(in.Links, in.Files) {
+			at := absoluteIn(st.Folder, from)
+			if p == at || strings.HasPrefix(p, at+"/") || !shell.Known(from) {
 				chosen[p] = name
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"slipway/verify/script/shell"
 )
 
 // buildFolders are where people and build machines keep their work; a grader's
@@ -35,7 +37,7 @@ func (a *analysis) buildPath(text string) string {
 // allowed reports whether a path is one that the grader's machine has.
 func (a *analysis) allowed(p string) bool {
 	p = path.Clean(p)
-	if a.tree.within(p) || strings.HasPrefix(p, a.tree.home()+"/.") {
+	if a.tree.Within(p) || strings.HasPrefix(p, a.tree.Home()+"/.") {
 		return true
 	}
 	i := a.options.Image
@@ -52,9 +54,9 @@ func (a *analysis) allowed(p string) bool {
 // checkPaths looks for places that the grader's machine does not have, or where
 // what is put cannot be used.
 func (a *analysis) checkPaths() {
-	a.allSteps(func(_ *run, st *step, main bool) {
+	a.allSteps(func(_ *shell.Run, st *shell.Step, main bool) {
 		a.checkStepPaths(st, main)
-		if in, ok := installOf(st.Argv); ok {
+		if in, ok := shell.InstallOf(st.Argv); ok {
 			a.checkTargets(in, st, main)
 		}
 		a.checkCaches(st, main)
@@ -63,7 +65,7 @@ func (a *analysis) checkPaths() {
 	for _, m := range a.modules {
 		for _, literal := range m.parsed.Strings {
 			if p := a.buildPath(literal.Text); p != "" && strings.HasPrefix(strings.TrimSpace(literal.Text), p) {
-				a.add(Finding{Check: "C20", Warning: true, Path: m.path, Line: literal.Line, Problem: fmt.Sprintf("names %s, a folder of a build machine", p),
+				a.add(shell.Finding{Check: "C20", Warning: true, Path: m.path, Line: literal.Line, Problem: fmt.Sprintf("names %s, a folder of a build machine", p),
 					Hint: "derive the path from the file's own: Path(__file__).parent, or from SUBMISSION_DIR"})
 			}
 		}
@@ -71,23 +73,23 @@ func (a *analysis) checkPaths() {
 }
 
 // checkStepPaths looks at a command's words and variables.
-func (a *analysis) checkStepPaths(st *step, main bool) {
-	if _, ok := pythonOf(st.Argv); ok && slices.Contains(st.Argv, "-c") {
+func (a *analysis) checkStepPaths(st *shell.Step, main bool) {
+	if _, ok := shell.PythonOf(st.Argv); ok && slices.Contains(st.Argv, "-c") {
 		return // source, not a path
 	}
 	add := func(what, p string) {
-		a.add(Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("%s names %s, a folder of a build machine", what, p),
+		a.add(shell.Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("%s names %s, a folder of a build machine", what, p),
 			Hint: "name it from the script's own folder or SUBMISSION_DIR"})
 	}
 	made := func(p string) bool { return a.madeByScript(p) }
 	for _, word := range st.Argv {
 		if p := a.buildPath(word); p != "" && !made(p) {
-			add("the command "+path.Base(st.Argv[0]), shown(p))
+			add("the command "+path.Base(st.Argv[0]), shell.Shown(p))
 		}
 	}
 	for name, value := range st.Variables {
 		if p := a.buildPath(value); p != "" && !made(p) && name != "PATH" && name != "LD_LIBRARY_PATH" && !isCache(name) {
-			add("the variable "+name, shown(p))
+			add("the variable "+name, shell.Shown(p))
 		}
 	}
 }
@@ -95,7 +97,7 @@ func (a *analysis) checkStepPaths(st *step, main bool) {
 // madeByScript reports whether the script itself makes a folder first.
 func (a *analysis) madeByScript(p string) bool {
 	for at := path.Clean(p); at != "/"; at = path.Dir(at) {
-		if slices.ContainsFunc(a.main.writes, func(w write) bool { return w.to == at && w.what != ">" && w.what != ">>" }) {
+		if slices.ContainsFunc(a.main.Writes, func(w shell.Write) bool { return w.To == at && w.What != ">" && w.What != ">>" }) {
 			return true
 		}
 	}
@@ -116,57 +118,57 @@ func isCache(name string) bool {
 }
 
 // checkTargets looks at where wheels are installed to.
-func (a *analysis) checkTargets(in install, st *step, main bool) {
+func (a *analysis) checkTargets(in shell.Install, st *shell.Step, main bool) {
 	need := 2 * a.wheelBytes(in, st)
-	for _, target := range in.targets {
-		at := absoluteIn(st.folder, target)
+	for _, target := range in.Targets {
+		at := absoluteIn(st.Folder, target)
 		m, ok := a.options.Image.MountOf(at)
 		if !ok {
 			if strings.HasPrefix(at, "/dev/shm") {
-				a.add(Finding{Check: "C20", Warning: true, Path: st.Path, Line: st.Line, Problem: "installs to /dev/shm, where many machines execute nothing",
+				a.add(shell.Finding{Check: "C20", Warning: true, Path: st.Path, Line: st.Line, Problem: "installs to /dev/shm, where many machines execute nothing",
 					Hint: "install to a folder below /tmp, or describe the grader's machine with an image file"})
 			}
 			continue
 		}
 		if m.NoExec != nil && *m.NoExec {
-			a.add(Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("installs to %s, and %s is mounted noexec: no shared object can be loaded from there", shown(at), m.Path),
+			a.add(shell.Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("installs to %s, and %s is mounted noexec: no shared object can be loaded from there", shell.Shown(at), m.Path),
 				Want: "a folder that allows execution", Got: "failed to map segment from shared object, at the first import", Hint: "install to a folder below /tmp"})
 		}
 		if m.Bytes > 0 && need > m.Bytes {
-			a.add(Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("installs to %s, which is too small", shown(at)),
+			a.add(shell.Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("installs to %s, which is too small", shell.Shown(at)),
 				Want: fmt.Sprintf("about %s: twice the wheels", gigabytes(need)), Got: gigabytes(m.Bytes), Hint: "install to a larger folder"})
 		}
 	}
-	if len(in.targets) == 0 || need == 0 {
+	if len(in.Targets) == 0 || need == 0 {
 		return
 	}
 	temporary := st.Variables["TMPDIR"]
 	if temporary == "" {
 		temporary = "/tmp"
 	}
-	if m, ok := a.options.Image.MountOf(absoluteIn(st.folder, temporary)); ok && m.Bytes > 0 && m.Bytes < need && in.targets[0] != temporary {
-		a.add(Finding{Check: "C20", Warning: true, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("pip unpacks in %s first, which is small", temporary),
+	if m, ok := a.options.Image.MountOf(absoluteIn(st.Folder, temporary)); ok && m.Bytes > 0 && m.Bytes < need && in.Targets[0] != temporary {
+		a.add(shell.Finding{Check: "C20", Warning: true, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("pip unpacks in %s first, which is small", temporary),
 			Want: "about " + gigabytes(need), Got: gigabytes(m.Bytes), Hint: "set TMPDIR to a larger folder"})
 	}
 }
 
 // checkCaches looks at where compilers put what is loaded afterwards.
-func (a *analysis) checkCaches(st *step, main bool) {
+func (a *analysis) checkCaches(st *shell.Step, main bool) {
 	if st != a.server && main {
 		return
 	}
 	for name, loads := range cacheVariables {
 		value := st.Variables[name]
-		if value == "" || !known(value) {
+		if value == "" || !shell.Known(value) {
 			continue
 		}
-		at := absoluteIn(st.folder, value)
-		f := Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Hint: "name a folder below /tmp"}
+		at := absoluteIn(st.Folder, value)
+		f := shell.Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Hint: "name a folder below /tmp"}
 		m, described := a.options.Image.MountOf(at)
 		switch {
 		case loads && described && m.NoExec != nil && *m.NoExec:
 			f.Problem = fmt.Sprintf("%s is %s, on a mount where nothing can be executed: compiled code cannot be loaded from there", name, value)
-		case a.tree.within(at) && !a.writable(at):
+		case a.tree.Within(at) && !a.writable(at):
 			if f.Problem = fmt.Sprintf("%s is %s, below the submission, which is mounted read-only", name, value); name != "TMPDIR" {
 				f.Warning = true // a cache that is shipped may only be read
 			}
@@ -177,9 +179,9 @@ func (a *analysis) checkCaches(st *step, main bool) {
 	}
 	for _, variable := range []string{"PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD"} {
 		for _, entry := range strings.Split(st.Variables[variable], ":") {
-			at := absoluteIn(st.folder, entry)
-			if m, ok := a.options.Image.MountOf(at); entry != "" && ok && m.NoExec != nil && *m.NoExec && m.Path != "/" && !a.tree.within(at) {
-				a.add(Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("%s has %s, and %s is mounted noexec: no shared object can be loaded from there", variable, shown(entry), m.Path),
+			at := absoluteIn(st.Folder, entry)
+			if m, ok := a.options.Image.MountOf(at); entry != "" && ok && m.NoExec != nil && *m.NoExec && m.Path != "/" && !a.tree.Within(at) {
+				a.add(shell.Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("%s has %s, and %s is mounted noexec: no shared object can be loaded from there", variable, shell.Shown(entry), m.Path),
 					Got: "failed to map segment from shared object", Hint: "install to a folder below /tmp"})
 			}
 		}
@@ -193,13 +195,13 @@ func (a *analysis) writable(p string) bool {
 
 // checkWrites looks for changes below the submission.
 func (a *analysis) checkWrites() {
-	for _, w := range a.main.writes {
-		if m, ok := a.options.Image.MountOf(w.to); ok && m.Bytes > 0 && w.size > m.Bytes {
-			a.add(Finding{Check: "C20", Warning: w.guarded, Path: w.path, Line: w.line, Problem: fmt.Sprintf("%s writes %s to %s, which is too small", w.what, gigabytes(w.size), shown(w.to)),
-				Want: "at most " + gigabytes(m.Bytes), Got: gigabytes(w.size), Hint: "leave it where it is, or name a larger folder"})
+	for _, w := range a.main.Writes {
+		if m, ok := a.options.Image.MountOf(w.To); ok && m.Bytes > 0 && w.Size > m.Bytes {
+			a.add(shell.Finding{Check: "C20", Warning: w.Guarded, Path: w.Path, Line: w.Line, Problem: fmt.Sprintf("%s writes %s to %s, which is too small", w.What, gigabytes(w.Size), shell.Shown(w.To)),
+				Want: "at most " + gigabytes(m.Bytes), Got: gigabytes(w.Size), Hint: "leave it where it is, or name a larger folder"})
 		}
-		if a.tree.within(w.to) && !w.guarded && !a.writable(w.to) {
-			a.add(Finding{Check: "C20", Path: w.path, Line: w.line, Problem: fmt.Sprintf("%s writes %s, and graders mount the submission read-only", w.what, shown(a.tree.relative(w.to))),
+		if a.tree.Within(w.To) && !w.Guarded && !a.writable(w.To) {
+			a.add(shell.Finding{Check: "C20", Path: w.Path, Line: w.Line, Problem: fmt.Sprintf("%s writes %s, and graders mount the submission read-only", w.What, shell.Shown(a.tree.Relative(w.To))),
 				Hint: "write below ${TMPDIR:-/tmp}"})
 		}
 	}

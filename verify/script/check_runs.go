@@ -7,24 +7,26 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"slipway/verify/script/shell"
 )
 
 // findServer finds what serves, and lists all commands.
 func (a *analysis) findServer() {
 	a.server = a.serverIn(a.main, 0)
 	seen := map[string]bool{}
-	for _, st := range a.main.steps {
-		seen[st.identity()] = true
+	for _, st := range a.main.Steps {
+		seen[identity(st)] = true
 		if st == a.server {
 			a.result.Main = len(a.result.Commands)
 		}
-		a.result.Commands = append(a.result.Commands, st.reported(""))
+		a.result.Commands = append(a.result.Commands, reported(st, ""))
 	}
 	for _, r := range a.branches {
-		for _, st := range r.steps {
-			if st.choice > 0 && !seen[st.identity()] {
-				seen[st.identity()] = true
-				a.result.Commands = append(a.result.Commands, st.reported(r.condition()))
+		for _, st := range r.Steps {
+			if st.Choice > 0 && !seen[identity(st)] {
+				seen[identity(st)] = true
+				a.result.Commands = append(a.result.Commands, reported(st, r.Condition()))
 			}
 		}
 	}
@@ -34,25 +36,25 @@ func (a *analysis) findServer() {
 }
 
 // identity tells commands apart.
-func (st *step) identity() string {
+func identity(st *shell.Step) string {
 	return fmt.Sprintf("%s:%d %q", st.Path, st.Line, st.Argv)
 }
 
 // reported is a command as a report shows it.
-func (st *step) reported(branch string) Command {
+func reported(st *shell.Step, branch string) shell.Command {
 	c := st.Command
 	c.Argv, c.Variables, c.Branch = slices.Clone(c.Argv), map[string]string{}, branch
 	for i := range c.Argv {
-		c.Argv[i] = shown(c.Argv[i])
+		c.Argv[i] = shell.Shown(c.Argv[i])
 	}
 	for name, value := range st.Variables {
-		c.Variables[name] = shown(value)
+		c.Variables[name] = shell.Shown(value)
 	}
 	return c
 }
 
 // commandLine is a command with its variables, as it could be typed.
-func commandLine(c Command) string {
+func commandLine(c shell.Command) string {
 	var words []string
 	var names []string
 	for name := range c.Variables {
@@ -69,7 +71,7 @@ func commandLine(c Command) string {
 }
 
 func quoted(word string) string {
-	word = shown(word)
+	word = shell.Shown(word)
 	if len(word) > 200 {
 		word = strings.ToValidUTF8(word[:200], "") + "..."
 	}
@@ -82,37 +84,37 @@ func quoted(word string) string {
 // checkRuns takes over what the runs themselves found. In a branch it is a
 // warning: the main path does not go there.
 func (a *analysis) checkRuns() {
-	for _, f := range a.main.findings {
+	for _, f := range a.main.Findings {
 		a.add(f)
 	}
-	for _, text := range a.main.notes {
+	for _, text := range a.main.Notes {
 		a.note(text)
 	}
 	for _, r := range a.branches {
-		for _, f := range r.findings {
-			if !slices.Contains(a.main.findings, f) && len(r.taken) > 0 {
+		for _, f := range r.Findings {
+			if !slices.Contains(a.main.Findings, f) && len(r.Taken) > 0 {
 				f.Warning = true
-				f.Got = strings.TrimPrefix(f.Got+", "+r.condition(), ", ")
+				f.Got = strings.TrimPrefix(f.Got+", "+r.Condition(), ", ")
 				a.add(f)
 			}
 		}
 	}
-	if r := a.main; r.stopped != "" && a.server != nil {
-		a.note("not followed to its end: " + r.stopped)
+	if r := a.main; r.Stopped != "" && a.server != nil {
+		a.note("not followed to its end: " + r.Stopped)
 	}
 }
 
 // allSteps calls f for each command once: those of the main path, then those
 // that only branches have.
-func (a *analysis) allSteps(f func(r *run, st *step, main bool)) {
+func (a *analysis) allSteps(f func(r *shell.Run, st *shell.Step, main bool)) {
 	seen := map[string]bool{}
-	for _, st := range a.main.steps {
-		seen[st.identity()] = true
+	for _, st := range a.main.Steps {
+		seen[identity(st)] = true
 		f(a.main, st, true)
 	}
 	for _, r := range a.branches {
-		for _, st := range r.steps {
-			if id := st.identity(); !seen[id] {
+		for _, st := range r.Steps {
+			if id := identity(st); !seen[id] {
 				seen[id] = true
 				f(r, st, false)
 			}
@@ -126,20 +128,20 @@ func (a *analysis) checkElsewhere(file *syntax.File) {
 	if a.server == nil {
 		return
 	}
-	r := a.interpret(file, nil, "/")
+	r := shell.Interpret(file, a.tree, nil, "/")
 	st := a.serverIn(r, 0)
 	if st != nil && a.programIdentity(r, st) == a.programIdentity(a.main, a.server) && slices.Equal(a.places(r, st), a.places(a.main, a.server)) {
 		return
 	}
-	a.add(Finding{Check: "C20", Warning: true, Path: a.server.Path, Line: a.server.Line, Problem: "works only where a grader starts it in the submission's own folder",
+	a.add(shell.Finding{Check: "C20", Warning: true, Path: a.server.Path, Line: a.server.Line, Problem: "works only where a grader starts it in the submission's own folder",
 		Hint: "begin with cd \"$(dirname \"$0\")\""})
 }
 
 // places are the files and folders of the submission among a command's words.
-func (a *analysis) places(r *run, st *step) (places []string) {
+func (a *analysis) places(r *shell.Run, st *shell.Step) (places []string) {
 	for _, word := range st.Argv[1:] {
-		at := absoluteIn(st.folder, word)
-		if n, there := r.tree.get(at); there == yes && n != nil && r.tree.within(at) && at != r.tree.root {
+		at := absoluteIn(st.Folder, word)
+		if n, there := r.Tree.Get(at); there == shell.Yes && n != nil && r.Tree.Within(at) && at != r.Tree.Root {
 			places = append(places, at)
 		}
 	}

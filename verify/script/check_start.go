@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"slipway/verify/script/python"
+	"slipway/verify/script/shell"
 )
 
 // What a start is estimated by: pip writes the unpacked wheels, which are about
@@ -33,17 +34,17 @@ func (a *analysis) checkStart() {
 		return
 	}
 	installed, count, at := int64(0), 0, a.server
-	for _, st := range a.main.steps {
-		if in, ok := installOf(st.Argv); ok && !in.dryRun {
+	for _, st := range a.main.Steps {
+		if in, ok := shell.InstallOf(st.Argv); ok && !in.DryRun {
 			installed += a.wheelBytes(in, st)
 			count += len(a.wheelsOf(in, st))
 			at = st
 		}
 	}
 	weights := int64(0)
-	for _, p := range a.tree.below(a.tree.root) {
-		if n := a.tree.base[p]; n.size >= weightMinimum && slices.Contains(weightSuffixes, path.Ext(p)) {
-			weights += n.size
+	for _, p := range a.tree.Below(a.tree.Root) {
+		if n := a.tree.Base[p]; n.Size >= weightMinimum && slices.Contains(weightSuffixes, path.Ext(p)) {
+			weights += n.Size
 		}
 	}
 	installs := float64(installed)*unpacked/installRate + float64(count)*perWheel
@@ -53,7 +54,7 @@ func (a *analysis) checkStart() {
 		text += fmt.Sprintf("%d wheels of %s to install, x%d at %s a second and %.1f s each: %.0f s; ", count, gigabytes(installed), unpacked, gigabytes(installRate), perWheel, installs)
 	}
 	text += fmt.Sprintf("%s of weights to read at %s a second: %.0f s", gigabytes(weights), gigabytes(weightRate), loads)
-	f := Finding{Check: "C31", Path: at.Path, Line: at.Line, Got: text, Want: fmt.Sprintf("healthy within %.0f s", limit),
+	f := shell.Finding{Check: "C31", Path: at.Path, Line: at.Line, Got: text, Want: fmt.Sprintf("healthy within %.0f s", limit),
 		Hint: "install nothing at the start: ship the packages unpacked, or a program that needs none"}
 	switch {
 	case installs+loads > limit:
@@ -91,25 +92,25 @@ func (a *analysis) checkCompilers() {
 		a.checkProgram(need)
 	}
 	if engine && server == "vllm" && !slices.Contains(args, "--enforce-eager") && !slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "-O0") }) && !a.shipsCompileCache() {
-		a.add(Finding{Check: "C15", Warning: true, Path: a.server.Path, Line: a.server.Line,
+		a.add(shell.Finding{Check: "C15", Warning: true, Path: a.server.Path, Line: a.server.Line,
 			Problem: "vllm compiles and captures graphs at each start, within the limit for the start", Hint: "add --enforce-eager, or ship its compile cache and name it in VLLM_CACHE_ROOT"})
 	}
 }
 
 // checkProgram looks for a compiler.
 func (a *analysis) checkProgram(need python.ProgramNeed) {
-	if need.Program == "ninja" && a.present("ninja") == yes || need.Why != "" && strings.HasPrefix(need.Why, "flashinfer") {
+	if need.Program == "ninja" && a.present("ninja") == shell.Yes || need.Why != "" && strings.HasPrefix(need.Why, "flashinfer") {
 		return
 	}
 	if compiler := a.server.Variables["CC"]; compiler != "" && strings.Contains("gcc cc clang", need.Program) {
 		return
 	}
-	there := no
+	there := shell.No
 	for _, name := range append([]string{need.Program}, need.Or...) {
 		switch has := a.machineHas(name); {
-		case has == yes:
+		case has == shell.Yes:
 			return
-		case !has.certain():
+		case !has.Certain():
 			there = has
 		}
 	}
@@ -117,10 +118,10 @@ func (a *analysis) checkProgram(need python.ProgramNeed) {
 	// enough where nothing is known of the others.
 	if i := a.options.Image; i != nil {
 		if has, known := i.Programs["gcc"]; known && !has && strings.Contains("gcc cc clang", need.Program) {
-			there = no
+			there = shell.No
 		}
 	}
-	f := Finding{Check: "C15", Warning: there != no, Path: need.Path, Line: need.Line, Want: strings.Join(append([]string{need.Program}, need.Or...), " or ") + " on PATH",
+	f := shell.Finding{Check: "C15", Warning: there != shell.No, Path: need.Path, Line: need.Line, Want: strings.Join(append([]string{need.Program}, need.Or...), " or ") + " on PATH",
 		Problem: need.Why + "; the grader's image has none", Hint: "use what is compiled already, or ship a compiler"}
 	if f.Warning {
 		f.Problem = need.Why + "; nobody says whether the grader's image has one"
@@ -130,32 +131,32 @@ func (a *analysis) checkProgram(need python.ProgramNeed) {
 }
 
 // machineHas is what the image says of a program.
-func (a *analysis) machineHas(name string) answer {
+func (a *analysis) machineHas(name string) shell.Answer {
 	if a.options.Image != nil {
 		if has, ok := a.options.Image.Programs[name]; ok {
-			return isTrue(has)
+			return shell.IsTrue(has)
 		}
 	}
-	return perhapsNo
+	return shell.PerhapsNo
 }
 
 // checkFlashinfer looks for flashinfer without its compiled kernels: it then
 // compiles them on the first request, with ninja and nvcc.
 func (a *analysis) checkFlashinfer(engine bool) {
 	vendored, imported := a.shipped("flashinfer-python"), a.usesAny([]string{"flashinfer"}) != ""
-	present := a.present("flashinfer-python") == yes
+	present := a.present("flashinfer-python") == shell.Yes
 	if !present || !engine && !imported && !vendored {
 		return
 	}
-	if a.present("flashinfer-cubin") == yes || a.present("flashinfer-jit-cache") == yes {
+	if a.present("flashinfer-cubin") == shell.Yes || a.present("flashinfer-jit-cache") == shell.Yes {
 		return
 	}
-	ninja := a.present("ninja") == yes || a.machineHas("ninja") == yes
-	if ninja && a.machineHas("nvcc") == yes {
+	ninja := a.present("ninja") == shell.Yes || a.machineHas("ninja") == shell.Yes
+	if ninja && a.machineHas("nvcc") == shell.Yes {
 		return
 	}
 	off := a.server.Variables["VLLM_USE_FLASHINFER_SAMPLER"] == "0"
-	a.add(Finding{Check: "C15", Warning: off || !vendored && a.machineHas("nvcc") != no, Path: a.server.Path, Line: a.server.Line,
+	a.add(shell.Finding{Check: "C15", Warning: off || !vendored && a.machineHas("nvcc") != shell.No, Path: a.server.Path, Line: a.server.Line,
 		Problem: "flashinfer is there without its compiled kernels: it compiles them on the first request, which needs ninja and nvcc",
 		Want:    "flashinfer-jit-cache or flashinfer-cubin of the same version, or ninja and nvcc in the grader's image",
 		Hint:    "leave flashinfer-python out, or vendor flashinfer-jit-cache beside it"})
@@ -164,8 +165,8 @@ func (a *analysis) checkFlashinfer(engine bool) {
 // shipsCompileCache reports whether the submission brings vllm's compiled code.
 func (a *analysis) shipsCompileCache() bool {
 	root := a.server.Variables["VLLM_CACHE_ROOT"]
-	if root != "" && (!known(root) || len(a.tree.below(absoluteIn(a.server.folder, root))) > 0) {
+	if root != "" && (!shell.Known(root) || len(a.tree.Below(absoluteIn(a.server.Folder, root))) > 0) {
 		return true
 	}
-	return slices.ContainsFunc(a.tree.below(a.tree.root), func(p string) bool { return strings.Contains(p, "torch_compile_cache") })
+	return slices.ContainsFunc(a.tree.Below(a.tree.Root), func(p string) bool { return strings.Contains(p, "torch_compile_cache") })
 }

@@ -8,27 +8,29 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"slipway/verify/script/shell"
 )
 
 // checkText looks at serve.sh as bytes: what a grader's kernel and shell make of
 // it before its first command.
-func (a *analysis) checkText(entry *node) {
+func (a *analysis) checkText(entry *shell.Node) {
 	add := func(line int, warning bool, problem, hint string) {
-		a.add(Finding{Check: "C18", Warning: warning, Path: EntryPath, Line: line, Problem: problem, Hint: hint})
+		a.add(shell.Finding{Check: "C18", Warning: warning, Path: EntryPath, Line: line, Problem: problem, Hint: hint})
 	}
-	if !entry.executable {
-		a.add(Finding{Check: "C18", Warning: true, Path: EntryPath, Problem: "is not executable: a grader that runs it as a program cannot start it",
+	if !entry.Executable {
+		a.add(shell.Finding{Check: "C18", Warning: true, Path: EntryPath, Problem: "is not executable: a grader that runs it as a program cannot start it",
 			Want: "mode 0755", Got: "mode 0644", Hint: "chmod +x serve.sh"})
 	}
-	if bytes.HasPrefix(entry.data, []byte("\xef\xbb\xbf")) {
+	if bytes.HasPrefix(entry.Data, []byte("\xef\xbb\xbf")) {
 		add(1, false, "begins with a byte order mark, so that its first line is no #! line", "save it without a byte order mark")
 	}
-	if i := bytes.Index(entry.data, []byte("\r\n")); i >= 0 {
-		add(1+bytes.Count(entry.data[:i], []byte("\n")), false, "has lines that end in CR LF: the CR becomes part of words and of the interpreter's name",
+	if i := bytes.Index(entry.Data, []byte("\r\n")); i >= 0 {
+		add(1+bytes.Count(entry.Data[:i], []byte("\n")), false, "has lines that end in CR LF: the CR becomes part of words and of the interpreter's name",
 			"save it with LF line ends: sed -i 's/\\r$//' serve.sh")
 	}
 	a.checkFirstLines()
-	first := strings.TrimPrefix(firstLine(entry.data), "\xef\xbb\xbf")
+	first := strings.TrimPrefix(shell.FirstLine(entry.Data), "\xef\xbb\xbf")
 	if !strings.HasPrefix(first, "#!") {
 		add(1, true, "has no #! line: a grader that runs it as a program cannot start it", "begin it with #!/bin/sh or #!/bin/bash")
 		return
@@ -39,19 +41,19 @@ func (a *analysis) checkText(entry *node) {
 // checkInterpreter looks at the words of the first line.
 func (a *analysis) checkInterpreter(words []string) {
 	if len(words) == 0 {
-		a.add(Finding{Check: "C18", Path: EntryPath, Line: 1, Problem: "its #! line names no interpreter", Hint: "begin it with #!/bin/sh or #!/bin/bash"})
+		a.add(shell.Finding{Check: "C18", Path: EntryPath, Line: 1, Problem: "its #! line names no interpreter", Hint: "begin it with #!/bin/sh or #!/bin/bash"})
 		return
 	}
-	missing := Finding{Check: "C18", Path: EntryPath, Line: 1, Problem: fmt.Sprintf("its interpreter %s is not on the grader's machine", words[0]),
+	missing := shell.Finding{Check: "C18", Path: EntryPath, Line: 1, Problem: fmt.Sprintf("its interpreter %s is not on the grader's machine", words[0]),
 		Hint: "begin it with #!/bin/sh or #!/bin/bash"}
-	if _, there := a.tree.get(words[0]); !path.IsAbs(words[0]) || there == no {
+	if _, there := a.tree.Get(words[0]); !path.IsAbs(words[0]) || there == shell.No {
 		a.add(missing)
 		return
-	} else if there != yes {
+	} else if there != shell.Yes {
 		missing.Warning, missing.Problem = true, fmt.Sprintf("its interpreter %s may not be on the grader's machine", words[0])
 		a.add(missing)
 	}
-	if path.Base(words[0]) == "env" && len(words) > 1 && programOf(a.options.Image, words[1]) == no {
+	if path.Base(words[0]) == "env" && len(words) > 1 && shell.ProgramOf(a.options.Image, words[1]) == shell.No {
 		missing.Problem = fmt.Sprintf("its interpreter %s is not on the grader's machine", words[1])
 		a.add(missing)
 	}
@@ -60,13 +62,13 @@ func (a *analysis) checkInterpreter(words []string) {
 // checkFirstLines looks for CR at the end of other files' #! lines: the kernel
 // then looks for an interpreter of that name.
 func (a *analysis) checkFirstLines() {
-	for _, at := range a.tree.below(a.tree.root) {
-		n := a.tree.base[at]
-		line := firstLine(n.head)
-		if n.source == EntryPath || !strings.HasPrefix(line, "#!") || !strings.HasSuffix(line, "\r") {
+	for _, at := range a.tree.Below(a.tree.Root) {
+		n := a.tree.Base[at]
+		line := shell.FirstLine(n.Head)
+		if n.Source == EntryPath || !strings.HasPrefix(line, "#!") || !strings.HasSuffix(line, "\r") {
 			continue
 		}
-		a.add(Finding{Check: "C18", Warning: !n.executable, Path: n.source, Line: 1, Problem: "its #! line ends in CR LF: no interpreter has that name",
+		a.add(shell.Finding{Check: "C18", Warning: !n.Executable, Path: n.Source, Line: 1, Problem: "its #! line ends in CR LF: no interpreter has that name",
 			Hint: "save it with LF line ends"})
 	}
 }
@@ -75,17 +77,17 @@ func (a *analysis) checkFirstLines() {
 // started: a virtual environment's name the interpreter of the machine on which
 // it was made.
 func (a *analysis) checkStarted() {
-	a.allSteps(func(r *run, st *step, main bool) {
-		n, _ := r.tree.get(absoluteIn(st.folder, st.Argv[0]))
-		if !strings.Contains(st.Argv[0], "/") || n == nil || n.source == "" {
+	a.allSteps(func(r *shell.Run, st *shell.Step, main bool) {
+		n, _ := r.Tree.Get(absoluteIn(st.Folder, st.Argv[0]))
+		if !strings.Contains(st.Argv[0], "/") || n == nil || n.Source == "" {
 			return
 		}
-		words := strings.Fields(strings.TrimPrefix(firstLine(n.head), "#!"))
-		if !strings.HasPrefix(firstLine(n.head), "#!") || len(words) == 0 || !path.IsAbs(words[0]) {
+		words := strings.Fields(strings.TrimPrefix(shell.FirstLine(n.Head), "#!"))
+		if !strings.HasPrefix(shell.FirstLine(n.Head), "#!") || len(words) == 0 || !path.IsAbs(words[0]) {
 			return
 		}
-		if _, there := r.tree.get(words[0]); there == no {
-			a.add(Finding{Check: "C18", Warning: !main, Path: n.source, Line: 1, Problem: fmt.Sprintf("its interpreter %s is not on the grader's machine", words[0]),
+		if _, there := r.Tree.Get(words[0]); there == shell.No {
+			a.add(shell.Finding{Check: "C18", Warning: !main, Path: n.Source, Line: 1, Problem: fmt.Sprintf("its interpreter %s is not on the grader's machine", words[0]),
 				Got: fmt.Sprintf("started by %s, line %d", st.Path, st.Line), Hint: "start its module with python3 -m, or begin it with #!/usr/bin/env python3"})
 		}
 	})
@@ -105,7 +107,7 @@ func (a *analysis) checkWords(p string, file *syntax.File) {
 		for _, rd := range st.Redirs {
 			word := rd.Word.Lit()
 			if (rd.Op == syntax.RdrOut || rd.Op == syntax.RdrIn) && (strings.HasPrefix(word, "=") || word != "" && strings.Trim(word, "0123456789.") == "") && rd.N == nil {
-				a.add(Finding{Check: "C18", Path: p, Line: int(rd.OpPos.Line()),
+				a.add(shell.Finding{Check: "C18", Path: p, Line: int(rd.OpPos.Line()),
 					Problem: fmt.Sprintf("the shell reads %s%s as a redirection to a file, not as a version", rd.Op, word),
 					Hint:    "quote the requirement: 'name" + rd.Op.String() + word + "'"})
 			}
@@ -134,14 +136,14 @@ func (a *analysis) checkEnd() {
 	}
 	r := a.main
 	switch {
-	case r.stopped != "":
-		a.result.Undecided = "what serve.sh does could not be followed: " + r.stopped
-	case len(r.findings) > 0: // they say why
-	case r.ended > 0:
-		a.add(Finding{Check: "C18", Path: EntryPath, Line: r.ended, Problem: fmt.Sprintf("ends with status %d before it starts a server", r.status),
+	case r.Stopped != "":
+		a.result.Undecided = "what serve.sh does could not be followed: " + r.Stopped
+	case len(r.Findings) > 0: // they say why
+	case r.Ended > 0:
+		a.add(shell.Finding{Check: "C18", Path: EntryPath, Line: r.Ended, Problem: fmt.Sprintf("ends with status %d before it starts a server", r.Status),
 			Hint: "run it with sh -x and look at the last command"})
-	case len(r.steps) == 0 || !a.mayServe():
-		a.add(Finding{Check: "C18", Path: EntryPath, Problem: "starts no server", Hint: "end it with exec and the server's command line"})
+	case len(r.Steps) == 0 || !a.mayServe():
+		a.add(shell.Finding{Check: "C18", Path: EntryPath, Problem: "starts no server", Hint: "end it with exec and the server's command line"})
 	default:
 		a.result.Undecided = "no command of serve.sh is known to be a server"
 	}
@@ -149,8 +151,8 @@ func (a *analysis) checkEnd() {
 
 // mayServe reports whether a program whose nature is unknown was started.
 func (a *analysis) mayServe() bool {
-	for _, st := range a.main.steps {
-		if _, installs := installOf(st.Argv); !installs && networkOf(st.Argv) == "" {
+	for _, st := range a.main.Steps {
+		if _, installs := shell.InstallOf(st.Argv); !installs && networkOf(st.Argv) == "" {
 			return true
 		}
 	}
@@ -165,20 +167,20 @@ func (a *analysis) checkServer() {
 	}
 	// Where a failure of the server is provided for, exec cannot stand: what is
 	// then done is the graver fault.
-	f := Finding{Check: "C18", Warning: st.tested, Path: st.Path, Line: st.Line, Got: shown(strings.Join(st.Argv, " "))}
+	f := shell.Finding{Check: "C18", Warning: st.Tested, Path: st.Path, Line: st.Line, Got: shell.Shown(strings.Join(st.Argv, " "))}
 	handled := false
-	for _, signal := range a.main.traps {
+	for _, signal := range a.main.Traps {
 		handled = handled || signal == "TERM" || signal == "15" || signal == "EXIT"
 	}
 	switch {
-	case st.background && !a.main.waits:
+	case st.Background && !a.main.Waits:
 		f.Warning = true // where a grader ends it by its process group, nothing is lost
 		f.Problem, f.Hint = "leaves the server in the background and ends: a grader may take that for the server's end", "start it last, with exec"
 	case handled:
 		return
-	case st.background:
+	case st.Background:
 		f.Problem, f.Hint = "waits for a server in the background: SIGTERM ends the shell and not the server", "start it last, with exec"
-	case st.piped:
+	case st.Piped:
 		f.Problem, f.Hint = "pipes the server's output: SIGTERM ends the shell and not the server", "start it last, with exec, and leave its output alone"
 	default:
 		f.Problem, f.Hint = "starts the server without exec: SIGTERM ends the shell and not the server", "write exec in front of the server's command"
@@ -195,11 +197,11 @@ func (a *analysis) checkAddress() {
 	a.checkListening()
 	options := optionMap(st.Argv[1:])
 	if port := options["--port"]; a.options.Port != 0 && isNumber(port) && port != fmt.Sprint(a.options.Port) {
-		a.add(Finding{Check: "C21", Path: st.Path, Line: st.Line, Problem: "the server listens on another port than the grader asks",
+		a.add(shell.Finding{Check: "C21", Path: st.Path, Line: st.Line, Problem: "the server listens on another port than the grader asks",
 			Want: fmt.Sprintf("port %d", a.options.Port), Got: "--port " + port, Hint: fmt.Sprintf("say --port %d", a.options.Port)})
 	}
 	if host := options["--host"]; host == "127.0.0.1" || host == "localhost" {
-		a.add(Finding{Check: "C21", Warning: true, Path: st.Path, Line: st.Line, Problem: "the server listens on the loopback address alone: a grader outside its container cannot reach it",
+		a.add(shell.Finding{Check: "C21", Warning: true, Path: st.Path, Line: st.Line, Problem: "the server listens on the loopback address alone: a grader outside its container cannot reach it",
 			Want: "0.0.0.0", Got: "--host " + host, Hint: "say --host 0.0.0.0"})
 	}
 }
@@ -212,11 +214,11 @@ func (a *analysis) checkListening() {
 				continue
 			}
 			if host, ok := c.Keyword("host"); ok && host.Literal != nil && (*host.Literal == "127.0.0.1" || *host.Literal == "localhost") {
-				a.add(Finding{Check: "C21", Warning: true, Path: m.path, Line: c.Line, Problem: "the server listens on the loopback address alone: a grader outside its container cannot reach it",
+				a.add(shell.Finding{Check: "C21", Warning: true, Path: m.path, Line: c.Line, Problem: "the server listens on the loopback address alone: a grader outside its container cannot reach it",
 					Want: "0.0.0.0", Got: *host.Literal, Hint: "say host=\"0.0.0.0\""})
 			}
 			if port, ok := c.Keyword("port"); ok && a.options.Port != 0 && isNumber(port.Text) && port.Text != fmt.Sprint(a.options.Port) {
-				a.add(Finding{Check: "C21", Warning: true, Path: m.path, Line: c.Line, Problem: "the server listens on another port than the grader asks",
+				a.add(shell.Finding{Check: "C21", Warning: true, Path: m.path, Line: c.Line, Problem: "the server listens on another port than the grader asks",
 					Want: fmt.Sprintf("port %d", a.options.Port), Got: "port=" + port.Text, Hint: fmt.Sprintf("say port=%d", a.options.Port)})
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"slipway/verify/image"
+	"slipway/verify/script/shell"
 )
 
 func silent(o *Options) { o.Image = nil }
@@ -263,7 +264,7 @@ exec python3 -m vllm.entrypoints.openai.api_server "${ARGS[@]}"
 `
 	a := Analyse(goodFolder().with("serve.sh", text).submission(), graderOptions())
 	for line, want := range map[int]string{8: "code/export.py: unrecognized arguments: --skip-mv", 11: "/dev/shm is mounted noexec", 19: "PYTHONPATH has /dev/shm/pylibs", 17: "without --language-model-only"} {
-		if !slices.ContainsFunc(a.Findings, func(f Finding) bool { return !f.Warning && f.Line == line && strings.Contains(f.Problem, want) }) {
+		if !slices.ContainsFunc(a.Findings, func(f shell.Finding) bool { return !f.Warning && f.Line == line && strings.Contains(f.Problem, want) }) {
 			t.Errorf("no %q at line %d in\n%s", want, line, listed(a))
 		}
 	}

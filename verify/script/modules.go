@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"slipway/verify/script/python"
+	"slipway/verify/script/shell"
 )
 
 // maxModules bounds how much Python is read.
@@ -17,12 +18,12 @@ func (a *analysis) readModules() {
 	seen := map[string]bool{}
 	var read func(file string, folders []string, main bool)
 	read = func(file string, folders []string, main bool) {
-		n := a.tree.submitted(file)
-		if n == nil || n.data == nil || seen[file] || len(seen) >= maxModules {
+		n := a.tree.Submitted(file)
+		if n == nil || n.Data == nil || seen[file] || len(seen) >= maxModules {
 			return
 		}
 		seen[file] = true
-		m := module{path: file, parsed: python.Scan(n.data), main: main}
+		m := module{path: file, parsed: python.Scan(n.Data), main: main}
 		a.modules = append(a.modules, m)
 		for _, i := range m.parsed.Imports {
 			for _, imported := range a.importedFiles(file, i, folders) {
@@ -30,14 +31,14 @@ func (a *analysis) readModules() {
 			}
 		}
 	}
-	a.allSteps(func(r *run, st *step, main bool) {
+	a.allSteps(func(r *shell.Run, st *shell.Step, main bool) {
 		p, ok := a.pythonOf(r, st)
 		if !ok {
 			return
 		}
 		folders := []string{}
 		for _, entry := range strings.Split(st.Variables["PYTHONPATH"], ":") {
-			if at := absoluteIn(st.folder, entry); entry != "" && a.tree.within(at) {
+			if at := absoluteIn(st.Folder, entry); entry != "" && a.tree.Within(at) {
 				folders = append(folders, a.relativeFolder(at))
 			}
 		}
@@ -49,8 +50,8 @@ func (a *analysis) readModules() {
 			return
 		}
 		folders = append(folders, path.Dir(file))
-		if p.module != "" && a.tree.within(st.folder) {
-			folders = append(folders, a.relativeFolder(st.folder))
+		if p.Module != "" && a.tree.Within(st.Folder) {
+			folders = append(folders, a.relativeFolder(st.Folder))
 		}
 		read(file, folders, main)
 	})
@@ -63,34 +64,34 @@ func (a *analysis) readModules() {
 
 // relativeFolder is a folder relative to the root, "." for the root.
 func (a *analysis) relativeFolder(at string) string {
-	if at == a.tree.root {
+	if at == a.tree.Root {
 		return "."
 	}
-	return a.tree.relative(at)
+	return a.tree.Relative(at)
 }
 
 // applicationOf finds the file of uvicorn's MODULE:NAME, or "".
-func (a *analysis) applicationOf(st *step) string {
+func (a *analysis) applicationOf(st *shell.Step) string {
 	server, args := serverOf(st.Argv)
 	if server != "uvicorn" && server != "gunicorn" && server != "hypercorn" {
 		return ""
 	}
-	folder := st.folder
+	folder := st.Folder
 	for i, word := range args {
 		name, value, joined := strings.Cut(word, "=")
 		if !joined && i+1 < len(args) {
 			value = args[i+1]
 		}
 		if name == "--app-dir" || name == "--chdir" {
-			folder = absoluteIn(st.folder, value)
+			folder = absoluteIn(st.Folder, value)
 		}
 	}
 	for _, word := range args {
 		if name, _, ok := strings.Cut(word, ":"); ok && !strings.HasPrefix(word, "-") && !strings.Contains(name, "/") && strings.Trim(name, ".0123456789") != "" {
 			p := absoluteIn(folder, strings.ReplaceAll(name, ".", "/"))
 			for _, suffix := range []string{".py", "/__init__.py"} {
-				if n := a.tree.base[p+suffix]; n != nil && n.source != "" {
-					return n.source
+				if n := a.tree.Base[p+suffix]; n != nil && n.Source != "" {
+					return n.Source
 				}
 			}
 		}
@@ -116,7 +117,7 @@ func (a *analysis) importedFiles(file string, i python.Import, folders []string)
 		for _, n := range names {
 			p := path.Join(folder, strings.ReplaceAll(n, ".", "/"))
 			for _, candidate := range []string{p + ".py", path.Join(p, "__init__.py")} {
-				if a.tree.submitted(candidate) != nil && !slices.Contains(files, candidate) {
+				if a.tree.Submitted(candidate) != nil && !slices.Contains(files, candidate) {
 					files = append(files, candidate)
 				}
 			}

@@ -8,29 +8,21 @@
 package script
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"slipway/verify/image"
+	"slipway/verify/script/shell"
 )
 
 // EntryPath is the script that a grader runs.
 const EntryPath = "serve.sh"
 
 // Submission is what the analysis may look at.
-type Submission struct{ Files []File }
-
-// File is one file of a submission. Data is nil where its bytes were not kept;
-// Head holds its first bytes even then.
-type File struct {
-	Path       string
-	Size       int64
-	Executable bool
-	Data       []byte
-	Head       []byte
-}
+type Submission struct{ Files []shell.File }
 
 // Options are what is known of the grader.
 type Options struct {
@@ -39,66 +31,39 @@ type Options struct {
 	StartSeconds float64      // limit of the start; 0: none
 }
 
-// Finding is one fault. Line is 0 where it concerns a whole file.
-type Finding struct {
-	Check   string // as "C19"
-	Warning bool   // deserves a look, and does not fail the gate
-	Path    string
-	Line    int
-	Problem string
-	Want    string
-	Got     string
-	Hint    string
-}
-
-// Command is a program that the script starts. Variables are those that the
-// script itself exports or assigns in front of the command. A word that cannot
-// be known here is "?", alone or within a longer word.
-type Command struct {
-	Argv      []string
-	Variables map[string]string
-	Path      string // the script that starts it
-	Line      int
-	Exec      bool   // it takes the place of the shell that the grader started
-	Branch    string // the condition under which it runs; "" on the main path
-}
-
 // Analysis is the outcome.
 type Analysis struct {
-	Commands  []Command
+	Commands  []shell.Command
 	Main      int // index in Commands of what serves; -1: none was found
-	Findings  []Finding
+	Findings  []shell.Finding
 	Notes     []string
 	Undecided string // why nothing was decided, or ""
 }
 
-// maxScriptBytes bounds the scripts that are interpreted: parsing is recursive.
-const maxScriptBytes = 64 << 10
-
 // Analyse interprets a submission's serve.sh and checks what it would do. It
 // never fails: what it cannot do it says in Undecided.
 func Analyse(s Submission, o Options) Analysis {
-	a := &analysis{options: o, tree: newTree(s, o.Image)}
+	a := &analysis{options: o, tree: shell.NewTree(s.Files, o.Image)}
 	a.result.Main = -1
-	entry := a.tree.submitted(EntryPath)
+	entry := a.tree.Submitted(EntryPath)
 	switch {
 	case entry == nil:
-		a.add(Finding{Check: "C18", Path: EntryPath, Problem: "is missing", Hint: "write the script that starts the server"})
+		a.add(shell.Finding{Check: "C18", Path: EntryPath, Problem: "is missing", Hint: "write the script that starts the server"})
 		return a.finish()
-	case entry.data == nil && entry.size > 0:
+	case entry.Data == nil && entry.Size > 0:
 		a.result.Undecided = "the bytes of serve.sh were not kept: it is too large for a script, or could not be read"
 		return a.finish()
-	case len(entry.data) > maxScriptBytes || tooDeep(entry.data):
+	case len(entry.Data) > shell.MaxScriptBytes || shell.TooDeep(entry.Data):
 		a.result.Undecided = "serve.sh is too long, or nested too deeply, to interpret"
 		return a.finish()
 	}
 	a.checkText(entry)
-	file := a.parse(EntryPath, entry.data)
+	file := a.parse(EntryPath, entry.Data)
 	if file == nil {
 		return a.finish()
 	}
 	a.checkWords(EntryPath, file)
-	a.explore(file)
+	a.main, a.branches, a.result.Undecided = shell.Explore(file, a.tree)
 	a.check()
 	a.checkElsewhere(file)
 	return a.finish()
@@ -107,16 +72,16 @@ func Analyse(s Submission, o Options) Analysis {
 // analysis is the state of Analyse.
 type analysis struct {
 	options  Options
-	tree     *tree // as submitted; runs work on copies
+	tree     *shell.Tree // as submitted; runs work on copies
 	result   Analysis
-	main     *run   // everything that can succeed does
-	branches []*run // one failure, or a few, that the script provides for
-	server   *step  // of the main path; nil where none was found
+	main     *shell.Run   // everything that can succeed does
+	branches []*shell.Run // one failure, or a few, that the script provides for
+	server   *shell.Step  // of the main path; nil where none was found
 	modules  []module
 	brought  map[string]bool // distributions of the submission, once asked for
 }
 
-func (a *analysis) add(f Finding) { a.result.Findings = append(a.result.Findings, f) }
+func (a *analysis) add(f shell.Finding) { a.result.Findings = append(a.result.Findings, f) }
 
 func (a *analysis) note(text string) {
 	if !slices.Contains(a.result.Notes, text) {
@@ -145,7 +110,7 @@ func (a *analysis) check() {
 
 // finish removes what was found twice and orders the rest as people read.
 func (a *analysis) finish() Analysis {
-	slices.SortStableFunc(a.result.Findings, func(x, y Finding) int {
+	slices.SortStableFunc(a.result.Findings, func(x, y shell.Finding) int {
 		return cmp.Or(strings.Compare(x.Path, y.Path), cmp.Compare(x.Line, y.Line),
 			strings.Compare(x.Check, y.Check), strings.Compare(x.Problem, y.Problem))
 	})
@@ -153,14 +118,12 @@ func (a *analysis) finish() Analysis {
 	return a.result
 }
 
-// known reports whether a word holds nothing that only a run can tell.
-func known(word string) bool { return !strings.Contains(word, unknown) }
-
-// shown is a word as a report shows it.
-func shown(word string) string { return strings.ReplaceAll(word, unknown, "?") }
-
-// firstLine returns the text up to the first newline.
-func firstLine(data []byte) string {
-	line, _, _ := bytes.Cut(data, []byte("\n"))
-	return string(line)
+// parse reads a script. A fault is a finding, and the file is then nil where it
+// is none of the shell at all.
+func (a *analysis) parse(p string, data []byte) *syntax.File {
+	file, problem, line := shell.ParseScript(p, data)
+	if problem != "" {
+		a.add(shell.Finding{Check: "C18", Path: p, Line: line, Problem: problem, Hint: "check the script with bash -n"})
+	}
+	return file
 }

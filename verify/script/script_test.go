@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"slipway/verify/image"
+	"slipway/verify/script/shell"
 )
 
 // folder is a submission in memory: text by path. Files that begin with "#!",
@@ -26,7 +27,7 @@ func (f folder) with(p, text string) folder {
 func (f folder) submission() Submission {
 	var s Submission
 	for _, p := range slices.Sorted(maps.Keys(f)) {
-		file := File{Path: p, Size: int64(len(f[p])), Executable: p == EntryPath || strings.HasPrefix(f[p], "#!"), Data: []byte(f[p])}
+		file := shell.File{Path: p, Size: int64(len(f[p])), Executable: p == EntryPath || strings.HasPrefix(f[p], "#!"), Data: []byte(f[p])}
 		var size int64
 		if n, _ := fmt.Sscanf(f[p], "size %d", &size); n == 1 {
 			file.Size, file.Data = size, nil
@@ -321,7 +322,7 @@ func FuzzAnalyse(f *testing.F) {
 			t.Error(a.Main)
 		}
 		for _, f := range a.Findings {
-			if f.Problem == "" || f.Check == "" || strings.Contains(f.Problem+f.Got+f.Hint+f.Want, unknown) {
+			if f.Problem == "" || f.Check == "" || strings.Contains(f.Problem+f.Got+f.Hint+f.Want, shell.Unknown) {
 				t.Errorf("%+v", f)
 			}
 		}

@@ -25,7 +25,7 @@ type limits struct {
 	memoryDetail string
 	cpuDetail    string
 	wantedCPUs   float64
-	janitor      func()
+	janitor      *janitor // knows of each folder before it is there
 }
 
 // cpuPeriod is the usual one, in microseconds.
@@ -42,6 +42,9 @@ func makeLimits(memory int64, cpus float64) (*limits, error) {
 	if err != nil {
 		hierarchies = nil
 	}
+	if l.janitor, err = startJanitor(); err != nil {
+		return nil, err
+	}
 	if memory > 0 {
 		if err := l.limitMemory(hierarchies, memory); err != nil {
 			l.missing[MemoryLimit] = err.Error()
@@ -53,11 +56,7 @@ func makeLimits(memory int64, cpus float64) (*limits, error) {
 		}
 	}
 	if len(l.folders) == 0 {
-		return l, nil
-	}
-	if l.janitor, err = startJanitor(removals{Groups: l.folders}); err != nil {
-		_ = l.remove()
-		return nil, err
+		l.stopJanitor()
 	}
 	return l, nil
 }
@@ -171,6 +170,9 @@ func (l *limits) delegated(h hierarchy, controller string) (string, error) {
 // make makes a cgroup of this sandbox's name, once, and opens what joins it.
 func (l *limits) make(parent string, controllers []string) (string, error) {
 	folder := filepath.Join(parent, "slipway-"+strconv.Itoa(os.Getpid())+"-"+strconv.FormatInt(time.Now().UnixNano(), 36))
+	if err := l.janitor.watch(removals{Groups: []string{folder}}); err != nil {
+		return "", err
+	}
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return "", err
 	}
@@ -243,10 +245,15 @@ func (l *limits) remove() error {
 		problems = append(problems, removeGroup(folder, removeTime))
 	}
 	l.folders = nil
-	if l.janitor != nil {
-		l.janitor()
-	}
+	l.stopJanitor()
 	return errors.Join(problems...)
+}
+
+func (l *limits) stopJanitor() {
+	if l.janitor != nil {
+		l.janitor.stop()
+		l.janitor = nil
+	}
 }
 
 // removeGroup removes a cgroup as soon as it is empty.

@@ -67,6 +67,7 @@ func TestConditions(t *testing.T) {
 		{"/tmp is read-only", sandbox.SmallTemp, sandbox.Options{Temp: sandbox.Volume{ReadOnly: true}}, "echo x 2>/dev/null >/tmp/x || echo refused", "refused"},
 		{"the environment is what was given", sandbox.CleanEnvironment, sandbox.Options{}, "cat /proc/self/environ | tr '\\0' '\\n' | grep -v '^PWD=' | sort", "A=b c\nHOME=/tmp/home\nPATH=/usr/local/bin:/usr/bin:/bin"},
 		{"HOME is there and empty", sandbox.CleanEnvironment, sandbox.Options{User: 12345}, "cd && pwd && ls -A && echo x >x && cat x", "/tmp/home\nx"},
+		{"who has a name", sandbox.AnotherUser, sandbox.Options{User: 12345}, "id -un; id -gn; grep -c '^root:' /etc/passwd", "submission\nsubmission\n1"},
 		{"another user", sandbox.AnotherUser, sandbox.Options{User: 12345}, "id -u; id -g; id -G", "12345\n12345\n12345"},
 		{"or root", sandbox.CleanEnvironment, sandbox.Options{}, "id -u", "0"},
 		{"no mount", sandbox.NoPrivilege, sandbox.Options{}, "mount -t tmpfs x /tmp 2>/dev/null || echo refused; unshare -Ur true 2>/dev/null || echo refused", "refused\nrefused"},
@@ -80,6 +81,8 @@ func TestConditions(t *testing.T) {
 		{"nothing of ours is open", sandbox.CleanEnvironment, sandbox.Options{}, "ls /proc/self/fd | tr '\\n' ' '", "0 1 2 3"},
 		{"signals are at their defaults", sandbox.CleanEnvironment, sandbox.Options{}, "grep -E 'SigIgn|SigBlk' /proc/self/status | cut -f2", "0000000000000000\n0000000000000000"},
 		{"new privileges are not to be had", sandbox.NoPrivilege, sandbox.Options{User: 12345}, "grep -E 'NoNewPrivs|CapEff|CapBnd' /proc/self/status | grep -v CapBnd | cut -f2", "0000000000000000\n1"},
+		{"the first to go where memory is short", sandbox.CleanEnvironment, sandbox.Options{}, "cat /proc/self/oom_score_adj", "1000"},
+		{"not all the processes that this machine could have", sandbox.CleanEnvironment, sandbox.Options{}, "[ $(bash -c 'ulimit -u') -le 16384 ] && echo fewer", "fewer"},
 		{"root is a container's root", sandbox.NoPrivilege, sandbox.Options{}, "grep -E 'CapEff' /proc/self/status | cut -f2", "00000000000005fb"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -246,6 +249,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		{"a missing one", sandbox.Options{Submission: "/not/there"}, "/not/there"},
 		{"a file", sandbox.Options{Submission: file}, "not a folder"},
 		{"a missing root", sandbox.Options{Submission: t.TempDir(), Root: "/not/there"}, "/not/there"},
+		{"memory for no program", sandbox.Options{Submission: t.TempDir(), Memory: 4096}, "4096 bytes of memory"},
 		{"at the root", sandbox.Options{Submission: t.TempDir(), At: "/"}, `at "/"`},
 		{"at a relative path", sandbox.Options{Submission: t.TempDir(), At: "here"}, `at "here"`},
 		{"in /proc", sandbox.Options{Submission: t.TempDir(), At: "/proc/1"}, `at "/proc/1"`},

@@ -1,12 +1,10 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 )
@@ -15,12 +13,13 @@ import (
 type removals struct {
 	Folders []string // with all in them
 	Groups  []string // cgroups, once empty
+	Stop    bool     // no more of it: nothing is to be removed
 }
 
-// Janitor keeps watch over folders: should this program end in any way before
-// stop is called, kill -9 of its whole process group included, they are removed
-// with all in them. It holds none of this program's files or terminals. stop
-// leaves the folders alone.
+// Janitor keeps watch over folders, which may be made later: should this program
+// end in any way before stop is called, kill -9 of its whole process group
+// included, they are removed with all in them. It holds none of this program's
+// files or terminals. stop leaves the folders alone.
 func Janitor(folders ...string) (stop func(), err error) {
 	var absolute []string
 	for _, folder := range folders {
@@ -30,12 +29,25 @@ func Janitor(folders ...string) (stop func(), err error) {
 		}
 		absolute = append(absolute, path)
 	}
-	return startJanitor(removals{Folders: absolute})
+	j, err := startJanitor()
+	if err != nil {
+		return nil, err
+	}
+	if err := j.watch(removals{Folders: absolute}); err != nil {
+		j.stop()
+		return nil, err
+	}
+	return j.stop, nil
 }
 
-// startJanitor returns once the janitor knows what it is to remove. This program
-// holds the other end of its wire; that end closing without a word is the sign.
-func startJanitor(what removals) (stop func(), err error) {
+// janitor is the near end of one. This program holds the other end of its wire;
+// that end closing without a word is the sign.
+type janitor struct {
+	wire    *wire
+	process *os.Process
+}
+
+func startJanitor() (*janitor, error) {
 	near, far, err := newWires()
 	if err != nil {
 		return nil, fmt.Errorf("start the janitor: %w", err)
@@ -52,20 +64,25 @@ func startJanitor(what removals) (stop func(), err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the janitor: %w", err), near.close())
 	}
-	// What is in the socket outlives its sender: no need to wait for the janitor
-	// to have read it.
-	if err := near.send(what); err != nil {
-		_ = process.Kill()
-		_, _ = process.Wait()
-		return nil, errors.Join(fmt.Errorf("instruct the janitor: %w", err), near.close())
+	return &janitor{near, process}, nil
+}
+
+// watch tells of more to remove, best before it is there. What is in the socket
+// outlives its sender: no need to wait for the janitor to have read it.
+func (j *janitor) watch(what removals) error {
+	if err := j.wire.send(what); err != nil {
+		return fmt.Errorf("instruct the janitor: %w", err)
 	}
-	return func() {
-		if near.send(struct{}{}) == nil {
-			_, _ = process.Wait()
-		}
-		_ = near.close()
-		runtime.KeepAlive(near)
-	}, nil
+	return nil
+}
+
+// stop ends the janitor, which removes nothing then.
+func (j *janitor) stop() {
+	if j.wire.send(removals{Stop: true}) != nil {
+		_ = j.process.Kill()
+	}
+	_, _ = j.process.Wait()
+	_ = j.wire.close()
 }
 
 // janitorPatience bounds how long a janitor waits for a cgroup to be empty.
@@ -77,12 +94,15 @@ func janitorMain() int {
 		return 1
 	}
 	var what removals
-	if _, err := w.receive(&what); err != nil {
-		return 1
-	}
-	var word json.RawMessage
-	if _, err := w.receive(&word); err == nil {
-		return 0
+	for {
+		var more removals
+		if _, err := w.receive(&more); err != nil {
+			break
+		}
+		if more.Stop {
+			return 0
+		}
+		what.Folders, what.Groups = append(what.Folders, more.Folders...), append(what.Groups, more.Groups...)
 	}
 	for _, group := range what.Groups {
 		_ = removeGroup(group, janitorPatience) // nobody is left to tell

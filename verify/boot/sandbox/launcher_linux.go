@@ -82,6 +82,9 @@ func (l *launcher) run(limits []int) error {
 		return err
 	}
 	closeAll(limits)
+	if err := l.yield(); err != nil {
+		return err
+	}
 	if l.Cores > 0 {
 		if err := l.try(CPULimit, useCores(l.Cores)); err != nil {
 			return err
@@ -132,6 +135,30 @@ func join(limits []int) error {
 		if _, err := unix.Write(limit, []byte("0")); err != nil { // 0 is the writer
 			return fmt.Errorf("join a cgroup: %w", err)
 		}
+	}
+	return nil
+}
+
+// mostProcesses is how many processes and threads a submission may have: more
+// than a server with all its workers, and few enough to leave the machine
+// usable, and to be ended in a moment.
+const mostProcesses = 16 << 10
+
+// yield makes this process the first that the system ends where memory is short,
+// and bounds the number of its descendants: what goes wrong inside must not take
+// along what is outside. Root's processes are not counted.
+func (l *launcher) yield() error {
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
+		return err
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
+		return fmt.Errorf("getrlimit: %w", err)
+	}
+	limit.Max = min(limit.Max, mostProcesses)
+	limit.Cur = min(limit.Cur, limit.Max)
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
+		return fmt.Errorf("setrlimit: %w", err)
 	}
 	return nil
 }

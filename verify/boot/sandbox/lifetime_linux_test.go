@@ -79,6 +79,28 @@ func TestKilledOpenerLeavesNothing(t *testing.T) {
 	t.Run("as an ordinary user", func(t *testing.T) { killed(t, asUser(t, testProgram(t))) })
 }
 
+// Not even at the moment at which the first thing of a sandbox is there.
+func TestKilledWhileOpening(t *testing.T) {
+	s := open(t, sandbox.Options{Memory: 256 << 20})
+	needs(t, s, sandbox.MemoryLimit)
+	for range 5 {
+		command := exec.Command("/proc/self/exe")
+		command.Env = append(command.Environ(), partVariable+"=opener", "TMPDIR="+t.TempDir())
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var groups []string
+		until(t, "a cgroup is made", func() bool { groups = cgroups(t, command.Process.Pid); return len(groups) > 0 })
+		if err := command.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = command.Wait()
+		for _, path := range groups {
+			until(t, path+" is gone", func() bool { _, err := os.Stat(path); return errors.Is(err, os.ErrNotExist) })
+		}
+	}
+}
+
 // startOpener starts the opener in a process group of its own and returns what
 // it told and what else it prints.
 func startOpener(t *testing.T, command *exec.Cmd) (opened, io.Reader) {

@@ -49,6 +49,9 @@ type reply struct {
 // defaultShared is the size of a container's /dev/shm.
 const defaultShared = 64 << 20
 
+// leastMemory is enough to start a program and see it fail.
+const leastMemory = 1 << 20
+
 // Open makes a sandbox; it must be closed. An error that wraps ErrUnsupported
 // says that this system or user may have none, any other that the options ask
 // for what is not there.
@@ -99,6 +102,9 @@ func (o *Options) complete() error {
 	if !filepath.IsAbs(o.At) || filepath.Clean(o.At) != o.At || o.At == "/" || isOwn(o.At) || isBelow(o.At, "/proc") || isBelow(o.At, "/sys") || isBelow(o.At, "/dev") {
 		return fmt.Errorf("the submission cannot be at %q", o.At)
 	}
+	if o.Memory > 0 && o.Memory < leastMemory {
+		return fmt.Errorf("%d bytes of memory are too few for any program", o.Memory)
+	}
 	if o.SharedMemory.Bytes == 0 {
 		o.SharedMemory.Bytes = defaultShared
 	}
@@ -132,7 +138,7 @@ func (s *Sandbox) begin(ctx context.Context) error {
 	host, _ := os.Hostname() // "" is left out
 	o := &s.options
 	order := setup{
-		Root: rootPlan{Source: o.Root, Submission: o.Submission, At: o.At, NoExec: o.NoExec, Hide: o.Hide, Shared: o.SharedMemory, Temp: o.Temp, GPU: o.GPU, HostName: host},
+		Root: rootPlan{Source: o.Root, Submission: o.Submission, At: o.At, NoExec: o.NoExec, Hide: o.Hide, Shared: o.SharedMemory, Temp: o.Temp, GPU: o.GPU, HostName: host, User: o.User},
 		User: o.User, Mapped: mapped, Cores: s.limits.cores, CPUs: o.CPUs,
 	}
 	if err := s.wire.send(order, s.limits.descriptors()...); err != nil {
@@ -316,6 +322,9 @@ func (s *Sandbox) Dial(ctx context.Context, network, to string) (net.Conn, error
 
 func (s *Sandbox) dial(ctx context.Context, network, to string) (net.Conn, error) {
 	if _, err := netip.ParseAddrPort(to); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	limit := dialLimit

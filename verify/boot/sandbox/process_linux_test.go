@@ -306,6 +306,25 @@ func TestTrace(t *testing.T) {
 	}
 }
 
+// What a link or another name hides is in the trace under its own name too.
+func TestTraceOfOtherNames(t *testing.T) {
+	s := open(t, sandbox.Options{Submission: submission(t, map[string]string{"one": "1", "two": "2", "three": "3"}), User: 12345})
+	needs(t, s, sandbox.Traced)
+	text := "ln -s /submission /tmp/folder; ln -s /submission/one /tmp/one; cat /tmp/one /tmp/folder/two /proc/self/root/submission/three /tmp/one"
+	if got, err := script(t, s, text); got != "1231" {
+		t.Fatal(got, err)
+	}
+	var paths []string
+	for _, o := range s.Trace().Opened {
+		if strings.HasPrefix(o.Path, "/submission/") || strings.HasPrefix(o.Path, "/tmp/") {
+			paths = append(paths, o.Path)
+		}
+	}
+	if want := []string{"/tmp/one", "/submission/one", "/tmp/folder/two", "/submission/two", "/submission/three"}; !slices.Equal(paths, want) {
+		t.Errorf("opened %v, want %v", paths, want)
+	}
+}
+
 func TestMemoryLimit(t *testing.T) {
 	s := open(t, sandbox.Options{Memory: 64 << 20, User: 12345})
 	needs(t, s, sandbox.MemoryLimit)

@@ -94,7 +94,8 @@ type Trace struct {
 }
 
 // Opened is a file that was opened, or that something tried to open; folders are
-// left out.
+// left out. One that was opened by another name, as through a link, is there
+// under both.
 type Opened struct {
 	Path    string
 	Written bool // opened for writing at least once

@@ -165,16 +165,28 @@ func (r *recorder) recordOpen(caller process, folder int32, name, flags uint64, 
 	if seen && (i == inFolder || r.trace.Opened[i].Exists && (r.trace.Opened[i].Written || !written)) {
 		return
 	}
-	exists, isFolder := caller.look(path)
+	exists, isFolder, real := caller.look(path)
+	o := Opened{Written: written, Exists: exists, At: at}
+	r.keepOpened(path, o, isFolder)
+	if real != path && real != "" {
+		r.keepOpened(real, o, isFolder)
+	}
+}
+
+// keepOpened adds what was opened under a path to what is known of it.
+func (r *recorder) keepOpened(path string, o Opened, isFolder bool) {
+	i, seen := r.opened[path]
 	switch {
-	case seen:
-		r.trace.Opened[i].Exists = r.trace.Opened[i].Exists || exists
-		r.trace.Opened[i].Written = r.trace.Opened[i].Written || written
-	case isFolder && r.room(len(r.opened)):
+	case seen && i != inFolder:
+		r.trace.Opened[i].Exists = r.trace.Opened[i].Exists || o.Exists
+		r.trace.Opened[i].Written = r.trace.Opened[i].Written || o.Written
+	case seen || !r.room(len(r.opened)):
+	case isFolder:
 		r.opened[path] = inFolder
-	case !isFolder && r.room(len(r.opened)):
+	default:
 		r.opened[path] = len(r.trace.Opened)
-		r.trace.Opened = append(r.trace.Opened, Opened{Path: path, Written: written, Exists: exists, At: at})
+		o.Path = path
+		r.trace.Opened = append(r.trace.Opened, o)
 	}
 }
 
@@ -313,12 +325,24 @@ func (p process) fromHere(path string) string {
 	return path
 }
 
-func (p process) look(path string) (exists, isFolder bool) {
-	var stat unix.Stat_t
-	if err := unix.Stat(p.fromHere(path), &stat); err != nil {
-		return !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR), false
+// look finds what a path leads to, and its own name: links, and folders of
+// /proc that stand for others, give things many names. The name is "" where it
+// is no file's.
+func (p process) look(path string) (exists, isFolder bool, real string) {
+	descriptor, err := unix.Open(p.fromHere(path), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR), false, ""
 	}
-	return true, stat.Mode&unix.S_IFMT == unix.S_IFDIR
+	defer unix.Close(descriptor)
+	var stat unix.Stat_t
+	if err := unix.Fstat(descriptor, &stat); err != nil {
+		return true, false, ""
+	}
+	real, err = os.Readlink("/proc/self/fd/" + strconv.Itoa(descriptor))
+	if err != nil || !filepath.IsAbs(real) || stat.Nlink == 0 {
+		real = "" // a pipe, a socket, a file that was removed
+	}
+	return true, stat.Mode&unix.S_IFMT == unix.S_IFDIR, real
 }
 
 // arguments reads an argv.

@@ -1,0 +1,206 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"slipway/manifest"
+	"slipway/verify/report"
+	"slipway/verify/ternary"
+)
+
+// sanity reports the doubts: one is worth a look, two are an error.
+func (c *entryCheck) sanity() {
+	file := c.entry.File
+	if c.entry.Codes != nil {
+		file = c.entry.Codes.File
+	}
+	for _, doubt := range c.doubts {
+		f := report.Finding{Path: file, Tensor: c.name, Problem: "does not look like trained weights: " + doubt,
+			Hint: "compare it with the model that was trained: a tensor may have been exported twice, or not at all"}
+		if len(c.doubts) > 1 {
+			c.fail(f)
+		} else {
+			c.warn(f)
+		}
+	}
+}
+
+// minimumAlike is how many elements a stored tensor has at least for its
+// likeness to another to mean something.
+const minimumAlike = 64
+
+// storedAlike finds entries whose codes, scales or float matrices are those of
+// an earlier entry: same type, shape, statistics and first bytes.
+func (e *Evidence) storedAlike(q manifest.Quantization) map[string]string {
+	alike, first := map[string]string{}, map[string]string{}
+	seen := map[manifest.StoredTensor]bool{} // of one that serves twice gate coverage speaks
+	for _, name := range q.Names() {
+		entry := q.Tensors[name]
+		for _, r := range References(&entry) {
+			key := manifest.StoredTensor{File: *r.File, Tensor: r.Tensor}
+			tensor, ok := e.Stored[key]
+			if !ok || seen[key] || tensor.Elements() < minimumAlike {
+				continue
+			}
+			seen[key] = true
+			facts := e.stats(key)
+			print := fmt.Sprintf("%s %v %s", r.As, Describe(tensor), facts.Prefix)
+			switch {
+			case r.As == AsCodes && facts.Codes != nil:
+				print += fmt.Sprint(facts.Codes.Histogram)
+			case r.As == AsScales && facts.Scales != nil && !facts.Scales.AllEqual():
+				print += fmt.Sprint(facts.Scales.Min, facts.Scales.Max, facts.Scales.Negative)
+			case r.As == AsValues && len(tensor.Shape) > 1 && RoleOf(e.Base, name) == manifest.RoleBackbone:
+			default:
+				continue
+			}
+			if other := first[print]; other != "" {
+				alike[name+"\x00"+string(r.As)] = other
+			} else {
+				first[print] = name
+			}
+		}
+	}
+	return alike
+}
+
+// signsOf returns the sampled signs of an entry that is declared ternary.
+func (e *Evidence) signsOf(entry manifest.Quantity) signs {
+	if entry.Kind == manifest.KindPacked2Bit {
+		l, err := LayoutOf(entry)
+		if _, there := e.Stored[*entry.Codes]; err != nil || !there {
+			return nil
+		}
+		return signsOfCodes(&l, e.stats(*entry.Codes).Kept)
+	}
+	key := manifest.StoredTensor{File: entry.File, Tensor: entry.Tensor}
+	if _, there := e.Stored[key]; !there {
+		return nil
+	}
+	return signsOfValues(e.Stored[key], e.stats(key).Kept)
+}
+
+// copies finds floating-point tensors that repeat a tensor which is declared
+// ternary: its dense form, the weights that it was made from, or the base's. A
+// server could load them in its place. They may have any name and type.
+func (e *Evidence) copies(q manifest.Quantization) (found []report.Finding) {
+	bySize := map[int64][]string{} // ternary entries
+	for _, name := range q.Names() {
+		if n, ok := ternary.Product(q.Tensors[name].Shape); ok && q.Tensors[name].Kind != manifest.KindFloat {
+			bySize[n] = append(bySize[n], name)
+		}
+	}
+	pinned := e.pinnedTernary(q)
+	trits := map[string]signs{}
+	for _, key := range e.floats(q) {
+		tensor := e.Stored[key]
+		f := report.Finding{Level: report.Error, Path: key.File, Tensor: key.Tensor, Hint: "remove it: a server could load it in place of the ternary one"}
+		if digest := e.stats(key).Digest; !digest.IsZero() && pinned[digest.Hex()] != "" {
+			f.Problem = "is the base's " + pinned[digest.Hex()] + ", which is declared ternary"
+			found = append(found, f)
+			continue
+		}
+		kept := e.stats(key).Kept
+		if len(kept) == 0 {
+			continue
+		}
+		values := signsOfValues(tensor, kept)
+		for _, name := range bySize[tensor.Elements()] {
+			if trits[name] == nil {
+				trits[name] = e.signsOf(q.Tensors[name])
+			}
+			like := compareSigns(trits[name], values)
+			if like.weights < enoughSigns || 100*like.agree < 75*like.weights {
+				continue
+			}
+			f.Problem = "has the signs of " + name + ", which is declared ternary: a copy in full precision"
+			if like.differ == 0 {
+				f.Problem = "is a dense copy of " + name + ", which is declared ternary"
+			}
+			found = append(found, f)
+			break
+		}
+	}
+	return found
+}
+
+// pinnedTernary returns the digests of the base's tensors that the submission
+// declares ternary, with their names.
+func (e *Evidence) pinnedTernary(q manifest.Quantization) map[string]string {
+	pinned := map[string]string{}
+	if e.Base == nil {
+		return pinned
+	}
+	for _, name := range q.Names() {
+		if digest := e.Base.Tensors[name].SHA256; digest != "" && q.Tensors[name].Kind != manifest.KindFloat {
+			pinned[digest] = name
+		}
+	}
+	return pinned
+}
+
+// floats lists the stored tensors that could be such a copy, in order: those of
+// float entries, and those that no entry refers to.
+func (e *Evidence) floats(q manifest.Quantization) (keys []manifest.StoredTensor) {
+	for _, key := range slices.SortedFunc(maps.Keys(e.Stored), func(a, b manifest.StoredTensor) int {
+		return cmp.Or(strings.Compare(a.File, b.File), report.CompareNatural(a.Tensor, b.Tensor))
+	}) {
+		use := e.Uses[key]
+		declared := slices.ContainsFunc(use, func(u Use) bool { return u.As != AsValues || q.Tensors[u.Entry].Kind != manifest.KindFloat })
+		if !declared && ternary.HoldsValues(e.Stored[key].DType) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// againstBase compares a ternary tensor with the base's own weights, where they
+// are at hand: quantization keeps most signs, and scales are of the size of the
+// weights that they stand for.
+func (c *entryCheck) againstBase() {
+	base, there := c.Samples[c.name]
+	if !there || c.entry.Kind == manifest.KindFloat || len(c.findings) > 0 || !slices.Equal(base.Tensor.Shape, c.entry.Shape) {
+		return
+	}
+	trits := c.signsOf(c.entry)
+	like := compareSigns(trits, signsOfValues(base.Tensor, base.Kept))
+	if like.weights < enoughSigns {
+		return
+	}
+	file := c.entry.File
+	if c.entry.Codes != nil {
+		file = c.entry.Codes.File
+	}
+	switch share := ratioText(int64(like.agree), int64(like.weights)); {
+	case 100*like.agree < 60*like.weights:
+		c.bad(file, "its signs agree with the base's no better than chance does", "most of them", share,
+			"look for a wrong axis, bit order, layer or rotation: this is another tensor than the one that it is named after")
+		return
+	case 100*like.agree < 75*like.weights:
+		c.doubts = append(c.doubts, "only "+share+" of its signs are the base's")
+	}
+	low, high := c.magnitudes()
+	if mean := meanOfValues(base.Tensor, base.Kept, trits); high > 0 && (mean > 8*high || 8*mean < low) {
+		c.bad(file, "its scales are not of the size of the base's weights", "about "+number(mean), number(low)+" to "+number(high),
+			"look for scales that are stored inverted, or for the wrong tensor's scales")
+	}
+}
+
+// magnitudes returns the least and largest scale of an entry, or magnitude of a
+// literal one; zeros where they are not known.
+func (c *entryCheck) magnitudes() (low, high float64) {
+	if c.entry.Kind == manifest.KindLiteral {
+		if l := c.stats(manifest.StoredTensor{File: c.entry.File, Tensor: c.entry.Tensor}).Literal; l != nil {
+			return l.Min, l.Max
+		}
+		return 0, 0
+	}
+	if s := c.stats(*c.entry.Scales).Scales; s != nil && s.Min <= s.Max {
+		return s.Min, s.Max
+	}
+	return 0, 0
+}

@@ -1,0 +1,166 @@
+package ask
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"slipway/manifest"
+)
+
+// Question is one public question: asked as one user message, right if the
+// answer is the given one, white space around it aside. Choices are the options
+// of a question that has some.
+type Question struct {
+	ID       string   `json:"id"`
+	Question string   `json:"question"`
+	Answer   string   `json:"answer"`
+	Choices  []string `json:"choices,omitempty"`
+}
+
+// ReadQuestions reads questions, one JSON object a line.
+func ReadQuestions(data []byte) ([]Question, error) {
+	return readLines[Question](data)
+}
+
+func readLines[T any](data []byte) ([]T, error) {
+	var all []T
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 16<<20)
+	for n := 1; lines.Scan(); n++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		var one T
+		if err := manifest.DecodeStrict(lines.Bytes(), &one); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		all = append(all, one)
+	}
+	return all, lines.Err()
+}
+
+// WithoutRepeats drops the questions whose text was there before, whatever
+// their letters' case and white space: a server may remember the answer.
+func WithoutRepeats(questions []Question) (kept []Question, repeats int) {
+	seen := map[string]bool{}
+	for _, q := range questions {
+		text := strings.Join(strings.Fields(strings.ToLower(q.Question)), " ")
+		if seen[text] {
+			repeats++
+			continue
+		}
+		seen[text] = true
+		kept = append(kept, q)
+	}
+	return kept, repeats
+}
+
+// Answer is what a server made of a question. Failed holds why there is no
+// answer.
+type Answer struct {
+	Question Question
+	Content  string
+	Finish   string // "stop", "length"
+	Tokens   int    // generated
+	Took     time.Duration
+	Tries    int
+	Failed   error
+
+	Exchange // the last try
+}
+
+// Right reports whether the answer is the expected one.
+func (a Answer) Right() bool {
+	return a.Failed == nil && strings.TrimSpace(a.Content) == strings.TrimSpace(a.Question.Answer)
+}
+
+// Empty reports an answer without content.
+func (a Answer) Empty() bool { return a.Failed == nil && strings.TrimSpace(a.Content) == "" }
+
+// Load says how questions are sent.
+type Load struct {
+	Concurrency int
+	MaxTokens   int
+	Temperature float64
+	Request     time.Duration // limit of one try; 0: none
+	Attempts    int           // tries of a request; 0: one
+}
+
+// All sends every question to the chat endpoint, load.Concurrency at a time,
+// and returns the answers in the order of the questions. Only the end of ctx is
+// an error; a failed request is a failed answer.
+func All(ctx context.Context, server Endpoint, questions []Question, load Load) ([]Answer, error) {
+	answers := make([]Answer, len(questions))
+	var group errgroup.Group
+	group.SetLimit(max(1, load.Concurrency))
+	for i, question := range questions {
+		group.Go(func() error {
+			began := time.Now()
+			answers[i] = One(ctx, server, question, load)
+			answers[i].Took = time.Since(began)
+			return ctx.Err()
+		})
+	}
+	return answers, group.Wait()
+}
+
+// ChatPath is where questions are asked.
+const ChatPath = "/v1/chat/completions"
+
+// One asks a question until it is answered or has been tried often enough.
+func One(ctx context.Context, server Endpoint, question Question, load Load) Answer {
+	answer := Answer{Question: question}
+	for answer.Tries < max(1, load.Attempts) && ctx.Err() == nil {
+		var reply chatReply
+		answer.Tries++
+		answer.Exchange = server.post(ctx, ChatPath, map[string]any{
+			"model":       "submission",
+			"messages":    []map[string]string{{"role": "user", "content": question.Question}},
+			"max_tokens":  load.MaxTokens,
+			"temperature": load.Temperature,
+		}, &reply, load.Request)
+		if answer.Failed = answer.Exchange.Failed; answer.Failed == nil {
+			answer.Failed = reply.fault()
+		}
+		if answer.Failed == nil {
+			answer.Content, answer.Finish = *reply.Choices[0].Message.Content, reply.Choices[0].FinishReason
+			answer.Tokens = reply.Usage.CompletionTokens
+			return answer
+		}
+	}
+	if answer.Failed == nil {
+		answer.Failed = context.Cause(ctx)
+	}
+	return answer
+}
+
+// chatReply is what a chat endpoint answers.
+type chatReply struct {
+	Choices []struct {
+		Message struct {
+			Content *string `json:"content"`
+		} `json:"message"`
+		FinishReason string `json:"finish_reason"`
+	} `json:"choices"`
+	Usage struct {
+		CompletionTokens int `json:"completion_tokens"`
+	} `json:"usage"`
+}
+
+func (r chatReply) fault() error {
+	switch {
+	case len(r.Choices) == 0:
+		return fmt.Errorf("%w: it has no choice", errMalformed)
+	case r.Choices[0].Message.Content == nil:
+		return fmt.Errorf("%w: choices[0].message.content is absent or null", errMalformed)
+	case r.Usage.CompletionTokens < 0:
+		return fmt.Errorf("%w: usage.completion_tokens is %d", errMalformed, r.Usage.CompletionTokens)
+	}
+	return nil
+}
