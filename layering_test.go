@@ -43,7 +43,7 @@ var layers = map[string][]string{
 	"verify/ternary":       {"manifest", "manifest/safetensors"},
 	"verify/contract":      {"manifest", "manifest/content", "manifest/safetensors"},
 	"verify/compare":       {"manifest", "manifest/content", "manifest/safetensors"},
-	"verify/boot":          {"verify/report", "verify/profiles", "verify/image", "verify/boot/...", "manifest"}, // runs the submission; the static gates must not
+	"verify/boot":          {"verify/report", "verify/profiles", "verify/image", "verify/boot/...", "manifest", "manifest/safetensors"}, // runs the submission; the static gates must not. Reads headers to put zeros in the weights' place
 	"verify/boot/ask":      {"manifest"},
 	"verify/boot/sandbox":  {"manifest"},
 	"verify/boot/shrink":   {"manifest", "manifest/safetensors"},

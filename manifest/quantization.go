@@ -97,9 +97,16 @@ func DecodeQuantization(data []byte) (Quantization, error) {
 	return q, q.check()
 }
 
+// MaxQuantities is how many entries a quantization manifest may have: ten times
+// what published models have.
+const MaxQuantities = 200_000
+
 func (q Quantization) check() error {
 	if len(q.Tensors) == 0 {
 		return fmt.Errorf("tensors is empty")
+	}
+	if len(q.Tensors) > MaxQuantities {
+		return fmt.Errorf("tensors has %d entries, more than %d", len(q.Tensors), MaxQuantities)
 	}
 	for _, name := range q.Names() {
 		if err := q.Tensors[name].check(); err != nil {

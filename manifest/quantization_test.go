@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -69,4 +70,19 @@ func FuzzDecodeQuantization(f *testing.F) {
 func FuzzDecodeContract(f *testing.F) {
 	f.Add([]byte(`{"schema":1,"repository":"a/b","revision":"0","tied_head":true,"tensors":{"x":{"dtype":"BF16","shape":[2,3],"role":"backbone"}}}`))
 	f.Fuzz(func(t *testing.T, in []byte) { fuzzRoundTrip(t, in, DecodeContract, Contract.Encode) })
+}
+
+func TestQuantizationIsBounded(t *testing.T) {
+	q := Quantization{Tensors: make(map[string]Quantity, MaxQuantities+1)}
+	for i := range MaxQuantities + 1 {
+		name := strconv.Itoa(i)
+		q.Tensors[name] = Quantity{Kind: KindFloat, Shape: []int64{1}, File: "a.safetensors", Tensor: name}
+	}
+	if err := q.check(); err == nil || !strings.Contains(err.Error(), "more than 200000") {
+		t.Errorf("%d entries: %v", len(q.Tensors), err)
+	}
+	delete(q.Tensors, "0")
+	if err := q.check(); err != nil {
+		t.Errorf("%d entries: %v", len(q.Tensors), err)
+	}
 }

@@ -6,10 +6,12 @@ import (
 	"slices"
 
 	"slipway/manifest"
+	"slipway/manifest/safetensors"
 	"slipway/verify/audit"
 	"slipway/verify/modelconfig"
 	"slipway/verify/profiles"
 	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 // againstContract compares the tensors with those of the pinned base.
@@ -39,9 +41,16 @@ func (c *coverage) againstContract() {
 			c.besidesText(name, tensor, base.Role)
 			c.unchanged(name, tensor, base)
 		}
+		if base.Role == manifest.RoleEmbedding || base.Role == manifest.RoleHead {
+			c.noWider(name, tensor, base)
+		}
 	}
-	if c.same+c.unknown > 0 {
-		c.note("vision and MTP tensors: %d unchanged by their digests, %d whose digest in the base is not known", c.same, c.unknown)
+	if c.same > 0 {
+		c.note("vision and MTP tensors: %d unchanged by their digests", c.same)
+	}
+	if c.unknown > 0 {
+		c.warn(report.Finding{Path: c.model.name(), Problem: fmt.Sprintf("%s of vision and MTP stored, and unchanged cannot be shown: the contract has no digests of them", words.Are(int64(c.unknown), "tensor")),
+			Hint: "`slipway weights contract DIR --digests` makes a contract of the base that has them (--contract)"})
 	}
 	for _, role := range slices.Sorted(maps.Keys(absent)) {
 		if !c.mayBeAbsent(role, present[role]) {
@@ -67,6 +76,11 @@ func (c *coverage) unchanged(name string, tensor logical, base manifest.Contract
 	if _, ok := c.stored[tensor.at]; !ok {
 		return
 	}
+	if dtype := c.stored[tensor.at].DType.String(); dtype != base.DType {
+		c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "has another type than in the base, where it must be unchanged", Want: base.DType, Got: dtype,
+			Hint: "copy it from the pinned revision, bytes and type, or leave all of its kind out where the task allows that"})
+		return
+	}
 	switch got := c.stats(tensor.at).Digest; {
 	case base.SHA256 == "":
 		c.unknown++
@@ -75,6 +89,17 @@ func (c *coverage) unchanged(name string, tensor logical, base manifest.Contract
 	default:
 		c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "differs from the base, where it must be unchanged", Want: base.SHA256, Got: got.Hex(),
 			Hint: "copy it from the pinned revision, bytes and type, or leave all of its kind out where the task allows that"})
+	}
+}
+
+// noWider refuses an embedding or head of a wider type than the base's: what is
+// not counted could hold other numbers in the bits that the base does not have.
+func (c *coverage) noWider(name string, tensor logical, base manifest.ContractTensor) {
+	stored, there := c.stored[tensor.at]
+	want, known := safetensors.ParseDType(base.DType)
+	if there && known && stored.DType.Bits() > want.Bits() {
+		c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "is stored in a wider type than the base's", Want: "at most that of " + base.DType, Got: stored.DType.String(),
+			Hint: "store it in the base's type"})
 	}
 }
 
@@ -93,6 +118,7 @@ func (c *coverage) outside(shapes map[string][]int64) {
 			c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "is a head of another shape than the embedding", Want: fmt.Sprint(embedding), Got: fmt.Sprint(tensor.shape),
 				Hint: "store one row for each token"})
 		}
+		c.noWider(name, tensor, c.base.Tensors[audit.EmbeddingName(c.base)])
 	}
 	f, level := report.Finding{Problem: "is not a tensor of the base", Hint: "remove it: the model has the base's tensors and no others"}, c.fail
 	if slices.ContainsFunc(c.options.Profile.Bases, func(b profiles.Base) bool { return b.Label == "vision" }) {

@@ -60,10 +60,10 @@ func (c *coverage) absentShard(file string, n int) report.Finding {
 // which nothing is referred to once, and the others one by one. What stands for
 // a tensor that is declared ternary is an error whatever the rules count.
 func (c *coverage) unreferenced() {
-	ternary := map[string][]int64{}
+	ternary := map[string][][]int64{} // shapes: two names may be plainly one
 	for name, entry := range c.sub.quantization.Tensors {
 		if entry.Kind != manifest.KindFloat {
-			ternary[plainName(name)] = entry.Shape
+			ternary[plainName(name)] = append(ternary[plainName(name)], entry.Shape)
 		}
 	}
 	spare, used := map[string][]safetensors.Tensor{}, map[string]bool{}
@@ -77,7 +77,8 @@ func (c *coverage) unreferenced() {
 	for _, file := range slices.Sorted(maps.Keys(spare)) {
 		var copies, others []safetensors.Tensor
 		for _, t := range spare[file] {
-			if shape, declared := ternary[plainName(t.Name)]; declared && audit.IsFloating(t.DType) && slices.Equal(shape, t.Shape) {
+			sameShape := func(shape []int64) bool { return slices.Equal(shape, t.Shape) }
+			if audit.IsFloating(t.DType) && slices.ContainsFunc(ternary[plainName(t.Name)], sameShape) {
 				copies = append(copies, t)
 			} else {
 				others = append(others, t)

@@ -207,7 +207,7 @@ var staticGates = []Gate{
 var dynamicGates = []Gate{
 	{ID: "install", Promise: "the vendored wheels install without a network, in the time of the start", Source: "the task's image, which is offline",
 		Example: "pip finds no wheel of uvicorn: vendor it and what it needs, for the grader's Python and platform", Elsewhere: bootElsewhere},
-	{ID: "startup", Promise: "GET /health answers 200 in time at the machine's own address, for a user who owns nothing; a second start right after the first does too",
+	{ID: "startup", Promise: "GET /health answers 200 in time at the machine's own address, under the grader's conditions as far as they were asked for; a second start right after the first does too, and answers the same",
 		Source:  "the task's start limit; self-checks that failed",
 		Example: "a shared object lies on a mount without exec: install to a folder that may execute, never to /dev/shm", Elsewhere: bootElsewhere},
 	{ID: "first-request", Promise: "the first requests straight after the first 200 of /health are answered in the endpoint's form, with content", Source: "the task's endpoint; its smoke request",
@@ -219,7 +219,7 @@ var dynamicGates = []Gate{
 		Example: "489.6 s * 900/150 + 4.6 s = 2942 s of 3600 s leaves 18%: batch what is asked together", Elsewhere: bootElsewhere},
 	{ID: "still-healthy", Promise: "GET /health answers 200 after the load, and SIGTERM leaves no process and no port", Source: "the task's endpoint",
 		Example: "35 s after SIGTERM a process still runs: start the server with exec as the last command of serve.sh", Elsewhere: bootElsewhere},
-	{ID: "opened-files", Promise: "the server opens the submission's weights and nothing outside it but the system, connects to nothing, and compiles nothing that the grader could not", Source: "the task's rule that inference uses the weights that were reviewed, offline",
+	{ID: "opened-files", Promise: "the server opens the submission's weights, answers otherwise when they are all zero, opens nothing outside the submission but the system, connects to nothing, and compiles nothing that the grader could not", Source: "the task's rule that inference uses the weights that were reviewed, offline",
 		Example: "the server opens /mnt/model.safetensors: ship what it needs, and load that", Elsewhere: bootElsewhere},
 	{ID: "quality", Promise: "the answers or drafts reach the profile's floor, are better than chance, and are as good in a batch as alone", Source: "the task's score",
 		Example: "38 right of 150, accuracy 0.2533, chance is 0.2500: compare with the base model on the same questions; a wrong layout of the codes looks like this", Elsewhere: bootElsewhere},

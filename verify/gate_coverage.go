@@ -57,7 +57,7 @@ func (o *outcome) cover(c *coverage) {
 		c.plain()
 	}
 	c.names()
-	c.tiedHead()
+	c.heads()
 	o.findings, o.notes = append(o.findings, c.findings...), append(o.notes, c.notes...)
 }
 
@@ -230,22 +230,41 @@ func (c *coverage) besidesText(name string, tensor logical, role manifest.Role) 
 	}
 }
 
-// tiedHead compares a stored head with the embedding where config.json says
-// that the embedding serves as head: loaders then ignore the stored one.
-func (c *coverage) tiedHead() {
-	if c.model.config == nil || !c.model.config.Tied {
-		return
-	}
-	var head, embedding *logical
-	for name, tensor := range c.tensors {
+// heads checks the output heads: a model has one. Where config.json says that
+// the embedding serves as head, loaders ignore a stored one.
+func (c *coverage) heads() {
+	var heads, embeddings []string
+	for _, name := range slices.Sorted(maps.Keys(c.tensors)) {
 		switch manifest.RoleOf(name) {
 		case manifest.RoleHead:
-			head = &tensor
+			heads = append(heads, name)
 		case manifest.RoleEmbedding:
-			embedding = &tensor
+			embeddings = append(embeddings, name)
 		}
 	}
-	if head == nil || embedding == nil || head.at == embedding.at {
+	for i, name := range heads {
+		if i > 0 && !c.ofBase(name) {
+			c.fail(report.Finding{Path: c.tensors[name].at.File, Tensor: name, Problem: "is a second head", Got: heads[0],
+				Hint: "keep the one that the server uses: two could hold two models' answers"})
+		}
+		if len(embeddings) > 0 {
+			c.tiedHead(name, c.tensors[name], c.tensors[embeddings[0]])
+		}
+	}
+}
+
+// ofBase reports whether the contract names a tensor.
+func (c *coverage) ofBase(name string) bool {
+	if c.base == nil {
+		return false
+	}
+	_, named := c.base.Tensors[name]
+	return named
+}
+
+// tiedHead compares a stored head with the embedding that it is tied to.
+func (c *coverage) tiedHead(name string, head, embedding logical) {
+	if c.model.config == nil || !c.model.config.Tied || head.at == embedding.at {
 		return
 	}
 	stored, there := c.stored[head.at]
@@ -256,7 +275,7 @@ func (c *coverage) tiedHead() {
 	if digest.IsZero() || other.IsZero() {
 		return // shards without manifest or index, which gate index refuses
 	}
-	f := report.Finding{Path: head.at.File, Tensor: "lm_head.weight", Hint: "drop it, or set tie_word_embeddings to false"}
+	f := report.Finding{Path: head.at.File, Tensor: name, Hint: "drop it, or set tie_word_embeddings to false"}
 	if digest == other {
 		f.Problem = fmt.Sprintf("is a copy of the embedding that config.json says is the head: %s bytes for nothing", words.Grouped(stored.Bytes()))
 		c.warn(f)

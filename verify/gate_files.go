@@ -81,6 +81,7 @@ var (
 		".csv", ".tsv", ".lock", ".html",
 	}
 	compiledExtensions = []string{".so", ".pyc", ".dll", ".dylib", ".o", ".a"}
+	sentencePiece      = []byte{0x0a} // the first field of the message that such a tokenizer is: its pieces
 	tokenizerModels    = []string{"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}
 )
 
@@ -135,6 +136,9 @@ func (o *outcome) companion(file content.TreeFile, f *scan.File) {
 		}
 	case signatureOf(f.Head) != "":
 		o.fail(report.Finding{Path: file.Path, Problem: "holds " + signatureOf(f.Head) + " under another extension", Hint: hint})
+	case slices.Contains(compiledExtensions, extension) && f.Size > maxUnknownBytes:
+		o.fail(report.Finding{Path: file.Path, Problem: "is compiled code, which no gate looks into, and larger than such a file may be",
+			Want: fmt.Sprintf("at most %d bytes", maxUnknownBytes), Got: fmt.Sprintf("%d bytes", f.Size), Hint: "ship source, or a wheel"})
 	case slices.Contains(compiledExtensions, extension):
 		o.warn(report.Finding{Path: file.Path, Problem: "is compiled code, which no gate looks into", Hint: "ship source, or a wheel"})
 	case slices.Contains(textExtensions, extension):
@@ -142,8 +146,12 @@ func (o *outcome) companion(file content.TreeFile, f *scan.File) {
 			o.fail(report.Finding{Path: file.Path, Problem: "is text as dense as encoded weights",
 				Want: fmt.Sprintf("at most %.1f bits a byte", maxTextEntropy), Got: fmt.Sprintf("%.2f", bits),
 				Hint: "remove it, or ship what it encodes as itself"})
+		} else if f.Encoded > maxUnknownBytes {
+			o.fail(report.Finding{Path: file.Path, Problem: "is text that encodes bytes, more than a file of an unknown type may have",
+				Want: fmt.Sprintf("at most %d characters", maxUnknownBytes), Got: fmt.Sprintf("%d in long runs of hexadecimal digits or base64", f.Encoded),
+				Hint: "remove it, or ship what it encodes as itself"})
 		}
-	case slices.Contains(tokenizerModels, path.Base(file.Path)) && f.Size <= maxTokenizerModel:
+	case slices.Contains(tokenizerModels, path.Base(file.Path)) && f.Size <= maxTokenizerModel && bytes.HasPrefix(f.Head, sentencePiece):
 	case f.Size > maxUnknownBytes:
 		o.fail(report.Finding{Path: file.Path, Problem: "is of an unknown type and larger than such a file may be",
 			Want: fmt.Sprintf("at most %d bytes", maxUnknownBytes), Got: fmt.Sprintf("%d bytes", f.Size), Hint: hint})

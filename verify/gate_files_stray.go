@@ -30,7 +30,7 @@ var strayFiles = []struct{ pattern, what string }{
 	{".DS_Store", "a file manager's leavings"}, {"Thumbs.db", "a file manager's leavings"}, {"._*", "a file manager's leavings"},
 	{"*.swp", "an editor's leavings"}, {"*.swo", "an editor's leavings"}, {"*~", "an editor's leavings"}, {"*.orig", "a merge's leavings"},
 	{"*.rej", "a patch's leavings"}, {"*.tmp", "a temporary file"}, {"*.part", "a download that did not end"}, {"*.incomplete", "a download that did not end"},
-	{"*.lock.json.lock", "a lock"}, {"nohup.out", "a terminal's output"},
+	{".env", "the settings of one machine, which often hold secrets"}, {"*.lock.json.lock", "a lock"}, {"nohup.out", "a terminal's output"},
 	{"optimizer.pt", "a training run's state"}, {"scheduler.pt", "a training run's state"}, {"training_args.bin", "a training run's state"},
 	{"rng_state*.pth", "a training run's state"}, {"scaler.pt", "a training run's state"}, {"trainer_state.json", "a training run's state"},
 	{"events.out.tfevents.*", "a training run's curves"},

@@ -1,9 +1,12 @@
 package verify
 
 import (
+	"fmt"
+	"io/fs"
 	"strings"
 
 	"slipway/manifest"
+	"slipway/manifest/content"
 	"slipway/verify/report"
 )
 
@@ -30,7 +33,36 @@ func decidePaths(e *evidence) outcome {
 			o.warn(report.Finding{Path: f.Path, Problem: "is not executable", Hint: "chmod +x serve.sh"})
 		}
 	}
+	warnOfPrivate(&o, e.tree)
 	return o
+}
+
+// warnOfPrivate names the first of each kind and mode: where one file has a mode,
+// as by a umask, all of them may have it.
+func warnOfPrivate(o *outcome, tree *content.Tree) {
+	type kind struct {
+		folder bool
+		mode   fs.FileMode
+	}
+	first, count := map[kind]content.Private{}, map[kind]int{}
+	var kinds []kind
+	for _, p := range tree.Private {
+		k := kind{strings.HasSuffix(p.Path, "/"), p.Mode}
+		if count[k]++; count[k] == 1 {
+			first[k], kinds = p, append(kinds, k)
+		}
+	}
+	for _, k := range kinds {
+		act, normal := "read", manifest.NormalMode(uint32(k.mode)).String()
+		if k.folder {
+			act, normal = "enter", "0755"
+		}
+		problem := fmt.Sprintf("mode %04o: another user cannot %s it; an artifact has it as %s, a copied folder does not", k.mode, act, normal)
+		if more := count[k] - 1; more > 0 {
+			problem += fmt.Sprintf(" (and %d more of that mode)", more)
+		}
+		o.warn(report.Finding{Path: first[k].Path, Problem: problem, Hint: "chmod -R a+rX the folder, if it is handed in as it lies"})
+	}
 }
 
 // faultyPath finds the path that an error of CheckPaths quotes first.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"slipway/manifest"
 	"slipway/manifest/safetensors"
 	"slipway/verify/report"
 	"slipway/verify/scan"
@@ -25,9 +26,9 @@ func decideSafetensors(e *evidence) outcome {
 			o.fail(brokenShard(shard, f))
 		default:
 			o.secondReader(shard, f)
-			for _, twins := range f.Header.CaseTwins() {
-				o.warn(report.Finding{Path: shard, Tensor: twins[1], Problem: "differs from another name only in case", Got: twins[0],
-					Hint: "rename one: a reader that ignores case takes one for the other"})
+			for _, twins := range f.Header.Twins(manifest.FoldPath) {
+				o.warn(report.Finding{Path: shard, Tensor: twins[1], Problem: "differs from another name only in case or Unicode form", Got: twins[0],
+					Hint: "rename one: a reader that ignores that takes one for the other"})
 			}
 		}
 	}

@@ -15,6 +15,7 @@ func decideTernary(e *evidence) outcome {
 	}
 	o := outcome{findings: slices.Clone(e.audit.Findings)}
 	o.formatText(e)
+	o.base(e)
 	counts, bound := e.audit.Counts, e.rules().FractionAbove
 	switch {
 	case bound.Denominator == 0:
@@ -27,6 +28,21 @@ func decideTernary(e *evidence) outcome {
 			Want: "T above " + ratio(bound) + " of T+s+f", Got: counts.Fraction, Hint: "use larger groups, or make more linear tensors ternary"})
 	}
 	return e.asFarAsThere(o)
+}
+
+// base says what was compared with the base's own weights, or that nothing was.
+func (o *outcome) base(e *evidence) {
+	if e.options.Base == nil {
+		o.note("without the base's weights (--base) it was not decided whether codes lie along the right axis, in the right bit order and under the right names")
+		return
+	}
+	compared := 0
+	for name := range e.sub.baseSamples {
+		if slices.Equal(e.sub.baseSamples[name].Tensor.Shape, e.sub.quantization.Tensors[name].Shape) {
+			compared++
+		}
+	}
+	o.note("compared with weights of the base: %d of %d ternary tensors", compared, e.audit.Counts.Packed+e.audit.Counts.Literal)
 }
 
 // knownFormat is the packing that this package reads, as the quantization

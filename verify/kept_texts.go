@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"slipway/manifest/content"
-	"slipway/verify/scan"
 	"slipway/verify/texts"
 )
 
@@ -41,16 +40,6 @@ func textBudget(file content.TreeFile) int64 {
 		return maxKeptTextsBytes
 	}
 	return maxKeptTextsBytes / 2
-}
-
-// countDense counts the byte values of a text that was read whole, as the pass
-// over other files does.
-func countDense(file content.TreeFile, f *scan.File) {
-	if wantsEntropy(file) {
-		for _, b := range f.Small {
-			f.Ranges[b]++
-		}
-	}
 }
 
 // prose lists the texts that were kept, by path; those of a tokenizer, which

@@ -43,7 +43,6 @@ func read(ctx context.Context, tree *content.Tree, options Options, contract *ma
 		}
 		if text && limit == 0 {
 			f := scanner.Whole(ctx, file)
-			countDense(file, f)
 			texts[file.Path], f.Small = f.Small, nil // for the gates that read texts alone
 			facts[file.Path] = f
 			continue
@@ -78,7 +77,7 @@ func read(ctx context.Context, tree *content.Tree, options Options, contract *ma
 		facts[p] = f
 	}
 	sub.unpaired = audit.FindUnpaired(ctx, tree, sub.quantization, facts)
-	if sub.baseSamples, err = sampleBase(ctx, options, sub); err != nil {
+	if err := sampleBase(ctx, options, sub); err != nil {
 		return nil, nil, err
 	}
 	return facts, sub, ctx.Err()

@@ -76,6 +76,28 @@ func TestBrokenBase(t *testing.T) {
 	}
 }
 
+// A base without weights was named by mistake.
+func TestBaseWithoutWeights(t *testing.T) {
+	options := Options{Profile: toyProfile(), Base: openFolder(t, t.TempDir())}
+	_, err := Run(t.Context(), openFolder(t, newFixture().write(t)), options)
+	if err == nil || !strings.Contains(err.Error(), "there is no .safetensors file") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The report says whether the base was at hand, and which files it was.
+func TestReportNamesTheBase(t *testing.T) {
+	root, contract := filepath.Join(vectorFolder, "clean"), vectorContract(t)
+	with := run(t, root, vectorOptions(t, map[string]string{"base": "at hand"}, contract))
+	if out := text(t, with); !strings.Contains(out, "files of the base in ") || !strings.Contains(out, "compared with weights of the base: ") {
+		t.Errorf("with the base:\n%s", out)
+	}
+	without := run(t, root, vectorOptions(t, map[string]string{}, contract))
+	if out := text(t, without); strings.Contains(out, "files of the base in ") || !strings.Contains(out, "without the base's weights (--base) it was not decided") {
+		t.Errorf("without:\n%s", out)
+	}
+}
+
 // Of signs that agree in two thirds one doubts, and no more.
 func TestFewSignsOfTheBase(t *testing.T) {
 	f := newFixture()

@@ -18,12 +18,13 @@ func TestStrayFiles(t *testing.T) {
 		{path: "weights/checkpoint-500/trainer_state.json", want: "a training run's checkpoint", at: "weights/checkpoint-500/"},
 		{path: "weights/optimizer.pt", want: "a training run's state", at: "weights/optimizer.pt"},
 		{path: "code/.server.py.swp", want: "an editor's leavings", at: "code/.server.py.swp"},
+		{path: "code/.env", want: "the settings of one machine, which often hold secrets", at: "code/.env"},
 		{path: ".DS_Store", want: "a file manager's leavings", at: ".DS_Store"},
 		{path: "core.123", head: "\x7fELF", want: "the memory of a program that crashed", at: "core.123"},
 		{path: "provenance/a.log", size: maxLogBytes + 1, want: "a log that nobody reads: it has 67,108,865 bytes", at: "provenance/a.log"},
 
 		{path: "provenance/a.log", size: maxLogBytes},
-		{path: "core.py"}, {path: "core", head: "#!/bin/sh"}, {path: "code/runs/a.py"}, {path: ".gitattributes"}, {path: "code/checkpoint.py"},
+		{path: "core.py"}, {path: "core", head: "#!/bin/sh"}, {path: "code/runs/a.py"}, {path: ".gitattributes"}, {path: ".env.example"}, {path: "code/settings.env"}, {path: "code/checkpoint.py"},
 		{path: "code/cache/a.py"}, {path: "weights/model.safetensors"}, {path: "checkpoints/a.json"},
 	} {
 		at, what := strayOf(content.TreeFile{File: manifest.File{Path: test.path, Size: test.size}}, []byte(test.head))

@@ -33,6 +33,7 @@ type submission struct {
 	indexed      []string                           // tensors that an index lists
 	unpaired     map[string]*audit.Unpaired         // by entry, its first bias that is not the negative of its scale
 	baseSamples  map[string]audit.BaseSample        // by entry, some of the base's own weights; nil where the base is not at hand
+	baseDigest   manifest.Digest                    // of the set of the base's files; zero where the base was not read
 	vocabularies map[string]*modelconfig.Vocabulary // by path, of every tokenizer.json that was read
 	texts        map[string][]byte                  // by path, of what gates read as text
 }

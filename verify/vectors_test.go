@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,6 +91,10 @@ func TestCleanVectors(t *testing.T) {
 			name: "names that differ in case", warns: "safetensors", names: "weights/bad.safetensors x",
 			alter: bad(`{"X":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"x":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}`, 4),
 		},
+		{
+			name: "names that differ in Unicode form", warns: "safetensors", names: "weights/bad.safetensors mod\u00e9l",
+			alter: bad("{\"mode\u0301l\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"mod\u00e9l\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}", 4),
+		},
 	})
 }
 
@@ -107,6 +112,12 @@ func TestFileVectors(t *testing.T) {
 		{name: "A18 weights by extension", alter: put("weights/model.gguf", []byte("x")), fails: fails("files"), names: "weights/model.gguf"},
 		{name: "large text", alter: put("code/server.py", words)},
 		{name: "A60 weights as text in a program", alter: put("code/server.py", []byte(base64.StdEncoding.EncodeToString(noise))), fails: fails("files"), names: "code/server.py"},
+		{name: "A60 weights as hexadecimal digits", alter: put("code/w.json", []byte(`"`+hex.EncodeToString(noise)+`"`)), fails: fails("files"), names: "code/w.json"},
+		{name: "a megabyte of hexadecimal digits", alter: put("code/w.json", []byte(`"`+hex.EncodeToString(noise[:1<<19])+`"`))},
+		{name: "A60 compiled code larger than a library of helpers", alter: put("code/lib.so", append([]byte("\x7fELF"), noise...)), fails: fails("files"), names: "code/lib.so"},
+		{name: "small compiled code", alter: put("code/lib.so", append([]byte("\x7fELF"), noise[:1000]...)), warns: "files", names: "code/lib.so"},
+		{name: "A60 weights under a tokenizer's name", alter: put("weights/tokenizer.model", append([]byte("x"), noise...)), fails: fails("files"), names: "weights/tokenizer.model"},
+		{name: "large tokenizer", alter: put("weights/tokenizer.model", append([]byte("\n\x0e"), noise...))},
 		{name: "A60 large file of no known type", alter: put("code/blob", noise), fails: fails("files"), names: "code/blob"},
 		{name: "small file of no known type", alter: put("code/blob", noise[:1000])},
 		{name: "wheel", alter: put("wheels/a-1-py3-none-any.whl", []byte("PK\x03\x04"))},
@@ -275,7 +286,17 @@ func TestCoverageVectors(t *testing.T) {
 		{name: "A57 one vision tensor of many", fails: fails("coverage"), names: "model.visual.", alter: func(f *fixture) {
 			f.float("model.visual.patch_embed.proj.bias", safetensors.BF16, []int64{16})
 		}},
-		{name: "all prediction tensors", alter: addRole(manifest.RoleMTP)},
+		{name: "all prediction tensors", alter: addRole(manifest.RoleMTP), warns: "coverage", names: "unchanged cannot be shown"},
+		{name: "prediction tensor of a wider type", fails: fails("coverage"), names: "mtp.norm.weight has another type", alter: func(f *fixture) {
+			addRole(manifest.RoleMTP)(f)
+			widen(f.shards[floatShard]["mtp.norm.weight"])
+		}},
+		{name: "embedding of a wider type", alter: func(f *fixture) { widen(f.shards[floatShard][embed]) }, fails: fails("coverage"), names: embed + " is stored in a wider type"},
+		{name: "untied head of a wider type", fails: fails("coverage"), names: "lm_head.weight is stored in a wider type", alter: func(f *fixture) {
+			head(1)(f)
+			widen(f.shards[floatShard]["lm_head.weight"])
+			f.config["tie_word_embeddings"] = false
+		}},
 		{name: "prediction tensors are forbidden", alter: addRole(manifest.RoleMTP), fails: fails("coverage"), names: "mtp.norm.weight",
 			profile: func() profiles.Profile { p := toyProfile(); p.VisionMTP = profiles.Forbidden; return p }},
 		{name: "prediction tensors are required", fails: fails("coverage"), names: "mtp.norm.weight",
@@ -406,6 +427,10 @@ func fill(data []byte, b byte) {
 func TestLiteralVectors(t *testing.T) {
 	runVectors(t, []vector{
 		{name: "clean", alter: func(f *fixture) { f.literal(gate0) }},
+		{name: "A45 weights of another tensor", warns: "ternary", names: up1 + " does not look like trained weights: its weights are those of " + gate0, alter: func(f *fixture) {
+			s := f.literal(gate0)
+			f.literal(up1).data = slices.Clone(s.data)
+		}},
 		{name: "unit of a group", alter: func(f *fixture) {
 			s := f.literal(gate0)
 			for i := range int64(256 * 256) { // a magnitude for each half row

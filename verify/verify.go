@@ -142,6 +142,9 @@ func (e *evidence) report() *report.Report {
 		r.Set = digest.String()
 	}
 	r.Trust = append(r.Trust, e.options.Trust...)
+	if !e.sub.baseDigest.IsZero() {
+		r.Trust = append(r.Trust, report.Trust{Input: "files of the base in " + e.options.Base.Name, Digest: e.sub.baseDigest})
+	}
 	if !e.options.Expect.IsZero() {
 		r.Trust = append(r.Trust, report.Trust{Input: "expected digest", Digest: e.options.Expect})
 	}

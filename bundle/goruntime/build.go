@@ -30,6 +30,11 @@ type Tools struct {
 	Environment []string // NAME=value; only the names in Passed are used
 	CacheDir    string   // finished builds
 
+	// WorkFolder makes a folder for temporary files, its name by os.MkdirTemp's
+	// pattern, and returns what removes it; nil for the system's folder and no
+	// care for what is left when this program is killed.
+	WorkFolder func(pattern string) (folder string, done func() error, err error)
+
 	// Prebuilt are the runtimes that a release of slipway carries, by device.
 	Prebuilt map[string][]byte
 }
@@ -146,21 +151,24 @@ func compile(ctx context.Context, source *Source, toolchain, result string, tool
 	if tools.Go == "" {
 		return manifest.WithHint(fmt.Errorf("%w: there is no go command", ErrTools), "install Go, or use a release of slipway (go build -tags release), which carries the runtime")
 	}
-	work, err := os.MkdirTemp("", "slipway-runtime-*")
+	work, done, err := tools.workFolder("slipway-runtime-*")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = done() }()
+	if work, err = filepath.Abs(work); err != nil {
+		return err
+	}
 	if err := source.write(filepath.Join(work, "source")); err != nil {
 		return err
 	}
-	if err := fetch(ctx, filepath.Join(work, "source"), toolchain, tools); err != nil {
+	if err := fetch(ctx, work, toolchain, tools); err != nil {
 		return err
 	}
 	out := filepath.Join(work, "serve")
 	command := exec.CommandContext(ctx, tools.Go, append(append([]string{"build"}, flags...), "-o", out, "./runtime")...)
 	command.Dir = filepath.Join(work, "source")
-	command.Env = environment(toolchain, tools.Environment)
+	command.Env = environment(toolchain, work, tools.Environment)
 	if err := run(ctx, command); err != nil {
 		return err
 	}
@@ -171,12 +179,20 @@ func compile(ctx context.Context, source *Source, toolchain, result string, tool
 	return keep(result, data)
 }
 
+func (t *Tools) workFolder(pattern string) (folder string, done func() error, err error) {
+	if t.WorkFolder != nil {
+		return t.WorkFolder(pattern)
+	}
+	folder, err = os.MkdirTemp("", pattern)
+	return folder, func() error { return os.RemoveAll(folder) }, err
+}
+
 // fetch makes sure that the toolchain and every module are there, so that what
 // fails after it is the source's fault.
-func fetch(ctx context.Context, folder, toolchain string, tools Tools) error {
+func fetch(ctx context.Context, work, toolchain string, tools Tools) error {
 	command := exec.CommandContext(ctx, tools.Go, "list", "-mod=readonly", "-deps", "-f", "{{with .Error}}{{.}}{{end}}", "./runtime")
-	command.Dir = folder
-	command.Env = environment(toolchain, tools.Environment)
+	command.Dir = filepath.Join(work, "source")
+	command.Env = environment(toolchain, work, tools.Environment)
 	if err := run(ctx, command); err != nil {
 		if ctx.Err() != nil {
 			return err
@@ -209,8 +225,11 @@ func keep(name string, data []byte) error {
 	return content.ReplaceFile(name, data, 0o755)
 }
 
-func environment(toolchain string, machine []string) []string {
+// environment is that of a go command. Left to itself it makes its temporary
+// files in the system's folder, and leaves them there when it is killed.
+func environment(toolchain, work string, machine []string) []string {
 	fixed := []string{
+		"GOTMPDIR=" + work,
 		"GOOS=linux", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOTOOLCHAIN=" + toolchain,
 		"GOENV=off", "GOWORK=off", "GOFLAGS=", "GOEXPERIMENT=", "LC_ALL=C",
 	}

@@ -266,3 +266,31 @@ func TestRebuild(t *testing.T) {
 		t.Errorf("other source gives %s (%v)", digest, err)
 	}
 }
+
+// All that a rebuild writes, the go command's own too, is in folders of whoever
+// asked for it, which removes them should this program be killed.
+func TestRebuildWorksInTheGivenFolders(t *testing.T) {
+	work := t.TempDir()
+	system := filepath.Join(t.TempDir(), "not there")
+	given := tools(t, "TMPDIR="+system, "GOFLAGS=")
+	var made []string
+	given.WorkFolder = func(pattern string) (string, func() error, error) {
+		folder := filepath.Join(work, pattern)
+		made = append(made, pattern)
+		return folder, func() error { return os.RemoveAll(folder) }, os.Mkdir(folder, 0o700)
+	}
+	t.Setenv("TMPDIR", system)
+	tar, err := tinySource(t).Tar()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Rebuild(t.Context(), bytes.NewReader(tar), given); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"slipway-rebuild-*", "slipway-runtime-*"}; !slices.Equal(made, want) {
+		t.Errorf("asked for %v, want %v", made, want)
+	}
+	if entries, err := os.ReadDir(work); err != nil || len(entries) != 0 {
+		t.Errorf("left %v, %v", entries, err)
+	}
+}

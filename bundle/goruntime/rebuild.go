@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"slipway/manifest"
 )
@@ -21,10 +20,12 @@ func Rebuild(ctx context.Context, sourceTar io.Reader, tools Tools) (manifest.Di
 		return manifest.Digest{}, err
 	}
 	// Nothing that the bundle influences may enter the cache that builds use.
-	if tools.CacheDir, err = os.MkdirTemp("", "slipway-rebuild-*"); err != nil {
+	cache, done, err := tools.workFolder("slipway-rebuild-*")
+	if err != nil {
 		return manifest.Digest{}, fmt.Errorf("rebuild the runtime: %w", err)
 	}
-	defer os.RemoveAll(tools.CacheDir)
+	defer func() { _ = done() }()
+	tools.CacheDir = cache
 	built, err := Build(ctx, source, "cpu", manifest.Digest{}, tools)
 	if err != nil {
 		return manifest.Digest{}, err

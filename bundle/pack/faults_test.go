@@ -52,7 +52,9 @@ func TestRefuses(t *testing.T) {
 		{"second magnitude", denseFiles(t, by(3*64+17, 0x4000)), pack, `tensor "w" of m.safetensors is not exactly ternary: row 3, input 17: magnitude 2 in a group of 32 of 0.00`},
 		{"not a number", denseFiles(t, by(3*64+17, 0x7fc0)), pack, "row 3, input 17: not a number"},
 		{"infinite", denseFiles(t, by(2*64, 0xff80)), pack, "row 2, input 0: infinite"},
-		{"plainly float", denseFiles(t, float), pack, "no tensor of . is exactly ternary"},
+		{"plainly float", denseFiles(t, float), pack, "no tensor of . is exactly ternary: 1 not ternary"},
+		{"of a wide type", map[string]string{"m.safetensors": string(shardBytes(t, nil, tensor{"w", safetensors.F64, []int64{1, 64}, make([]byte, 512)}))}, pack, "no tensor of . is exactly ternary: 1 of type F64"},
+		{"shard name that is no path of a bundle", map[string]string{"a\\b.safetensors": denseFiles(t, by(0, 0))["m.safetensors"]}, pack, `a\\b.safetensors`},
 		{"plainly float, but named", denseFiles(t, float), Options{Ternary: true, Tensors: []string{"w"}}, `tensor "w" of m.safetensors is not exactly ternary: row 0, input `},
 		{"no such name", denseFiles(t, by(0, 0)), Options{Ternary: true, Tensors: []string{"w", "v*"}}, `no tensor matches "v*"`},
 		{"broken pattern", denseFiles(t, by(0, 0)), Options{Ternary: true, Tensors: []string{"["}}, `pattern "["`},
@@ -61,7 +63,7 @@ func TestRefuses(t *testing.T) {
 		{"declared as one unit", declare(denseFiles(t, by(0, 0)), `"kind":"literal","shape":[8,64],"unit":"tensor"`), pack, "row 1, input 2: magnitude 0.00787353516 in a tensor of 0.0078125"},
 		{"declared in odd groups", declare(denseFiles(t, by(0, 0)), `"kind":"literal","shape":[8,64],"group_size":48`), pack, "groups of 48"},
 		{"declared, float", declare(denseFiles(t, float), `"kind":"literal","shape":[8,64]`), pack, "is not exactly ternary: row 0"},
-		{"nearly ternary, declared float", declare(denseFiles(t, by(5, 0x4000)), `"kind":"float","shape":[8,64]`), pack, "no tensor of . is exactly ternary"},
+		{"nearly ternary, declared float", declare(denseFiles(t, by(5, 0x4000)), `"kind":"float","shape":[8,64]`), pack, "no tensor of . is exactly ternary: 1 declared float"},
 		{"declared elsewhere", declare(map[string]string{"n.safetensors": denseFiles(t, by(0, 0))["m.safetensors"]}, `"kind":"literal","shape":[8,64]`), pack, `needs "w" of m.safetensors, which is not there`},
 		{"repeated head", two(`{"text_config":{"tie_word_embeddings":true}}`, float), drop, ""},
 		{"other head", two(`{"tie_word_embeddings":true}`, other), drop, "lm_head.weight of m.safetensors differs from model.embed_tokens.weight"},
@@ -92,6 +94,16 @@ func TestRefuses(t *testing.T) {
 				t.Errorf("%s was left behind", left[0].Name())
 			}
 		})
+	}
+}
+
+// A folder beside the shards is not copied, and the report says so.
+func TestFoldersAreNamed(t *testing.T) {
+	from := writeFiles(t, filepath.Join(t.TempDir(), "dense"), denseFiles(t, by(0, 0)))
+	writeFiles(t, filepath.Join(from, "original"), map[string]string{"a.txt": "x"})
+	_, report := mustPack(t, from, Options{Ternary: true})
+	if !slices.Equal(report.LeftOut, []string{"original/"}) {
+		t.Errorf("left out %q", report.LeftOut)
 	}
 }
 

@@ -43,6 +43,11 @@ func packFolder(ctx context.Context, root *os.Root, to string, options Options) 
 	if err != nil {
 		return nil, err
 	}
+	for _, s := range c.Sources { // or Undo could not read what is recorded
+		if err := checkName(s.Name()); err != nil {
+			return nil, manifest.WithHint(err, "rename the shard, and name it so in the index and the quantization manifest")
+		}
+	}
 	survey, err := Look(ctx, root, c, options)
 	if err != nil {
 		return nil, err
@@ -70,6 +75,10 @@ func packFolder(ctx context.Context, root *os.Root, to string, options Options) 
 		return nil, context.Cause(ctx)
 	}
 	report := newReport(c, survey, out, files)
+	for _, folder := range c.Folders {
+		left = append(left, path.Base(folder)+"/")
+	}
+	slices.Sort(left)
 	report.LeftOut = left
 	return report, stage.Commit()
 }

@@ -14,7 +14,7 @@ type Report struct {
 	BytesBefore   int64           `json:"bytes_before"`   // of shards
 	BytesAfter    int64           `json:"bytes_after"`
 	Files         []File          `json:"files"`              // the shards written
-	LeftOut       []string        `json:"left_out,omitempty"` // files that were not copied
+	LeftOut       []string        `json:"left_out,omitempty"` // files, and folders with a slash, that were not copied
 	Notes         []string        `json:"notes,omitempty"`
 }
 

@@ -132,11 +132,34 @@ func (l *look) ternary(ctx context.Context) error {
 		return err
 	}
 	if len(l.Ternary) == 0 {
-		return manifest.WithHint(fmt.Errorf("no tensor of %s is exactly ternary", l.checkpoint.Folder),
+		return manifest.WithHint(fmt.Errorf("no tensor of %s is exactly ternary%s", l.checkpoint.Folder, l.reasons()),
 			"ternary tensors have values -a, 0 and +a in each row or group of 32 to 256 inputs")
 	}
 	return nil
 }
+
+// reasons says why tensors stay as they are: ": 3 not ternary, 2 of type F64".
+func (l *look) reasons() string {
+	counts := map[string]int{}
+	for _, why := range l.Kept {
+		counts[why]++
+	}
+	if len(counts) == 0 {
+		return ""
+	}
+	var parts []string
+	for why, n := range counts {
+		parts = append(parts, fmt.Sprintf("%d %s", n, why))
+	}
+	slices.Sort(parts)
+	if more := len(parts) - mostReasons; more > 0 {
+		parts = append(parts[:mostReasons], fmt.Sprintf("and %d more reasons", more))
+	}
+	return ": " + strings.Join(parts, ", ")
+}
+
+// mostReasons bounds what one line says.
+const mostReasons = 8
 
 // one looks at a tensor.
 func (l *look) one(ctx context.Context, r request) error {

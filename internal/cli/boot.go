@@ -35,6 +35,7 @@ type bootFlags struct {
 	cpus              float64
 	golden            string
 	goldenShare       float64
+	examples          publicExamples
 }
 
 func (b *bootFlags) flags(cmd *cobra.Command) {
@@ -47,6 +48,7 @@ func (b *bootFlags) flags(cmd *cobra.Command) {
 	flags.Float64Var(&b.cpus, "cpus", 0, "processors that it may use; default: the profile's image, else all")
 	flags.StringVar(&b.golden, "golden", "", "file of reference answers (weights golden) that it must give too")
 	flags.Float64Var(&b.goldenShare, "golden-share", 0.9, "least share of them")
+	b.examples.flags(cmd)
 }
 
 // rehearsal makes a rehearsal of the flags; the submission is still to be named.
@@ -57,6 +59,9 @@ func (b *bootFlags) rehearsal() (*boot.Rehearsal, error) {
 	}
 	if !(b.goldenShare > 0 && b.goldenShare <= 1) {
 		return nil, usageError{fmt.Errorf("--golden-share %v is not above 0 and at most 1", b.goldenShare)}
+	}
+	if err := b.examples.check(); err != nil {
+		return nil, usageError{err}
 	}
 	var err error
 	if r.Memory, err = parseMemory(b.memory); err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -160,19 +161,24 @@ func readSmall(name string) ([]byte, error) {
 	const limit = 64 << 20
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() { // opening a named pipe would wait for its other end
-		err = fmt.Errorf("read %s: it is no file", name)
+		err = errors.New("it is no file")
 	}
 	if err != nil {
-		return nil, err
+		return nil, readError(name, err)
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, readError(name, err)
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err == nil && len(data) > limit {
-		err = fmt.Errorf("read %s: larger than %d bytes", name, limit)
+		err = fmt.Errorf("read %s: it is larger than %d bytes", name, limit)
 	}
 	return data, err
+}
+
+// readError says which file could not be read, once.
+func readError(name string, err error) error {
+	return fmt.Errorf("read %s: %w", name, manifest.Cause(err))
 }

@@ -65,7 +65,11 @@ submission to run), or all.`,
 			return err
 		}
 		r.shrink = b.shrink
-		if err := r.readTrust(&t); err != nil {
+		defer t.close()
+		if err := r.readTrust(cmd.Context(), &t); err != nil {
+			return err
+		}
+		if err := b.examples.replace(&r.options); err != nil {
 			return err
 		}
 		if r.report, err = openReport(cmd, *into, r.taken()); err != nil {
@@ -102,7 +106,7 @@ func (r *rehearsal) taken() string {
 
 // readTrust takes the profile from the bundle.hcl where no flag names one: its
 // owner wrote both, and the report prints the profile's digest.
-func (r *rehearsal) readTrust(t *trust) error {
+func (r *rehearsal) readTrust(ctx context.Context, t *trust) error {
 	path, _, kind := classify(r.subject)
 	if kind == content.OriginReference {
 		if _, err := registry.ParseReference(r.subject); err != nil {
@@ -120,7 +124,7 @@ func (r *rehearsal) readTrust(t *trust) error {
 		t.profile, t.named = wanted.ProfileSource(), path
 	}
 	var err error
-	r.options, err = t.options()
+	r.options, err = t.options(ctx)
 	if r.GoCommand != "" {
 		r.options.Rebuild = r.rebuild
 	}
@@ -309,6 +313,9 @@ func (r *rehearsal) printResult(result rehearsed) error {
 	}
 	if len(result.Undecided) > 0 {
 		fmt.Fprintf(r.Stdout, "\nnot decided here: %s\n", strings.Join(result.Undecided, " "))
+	}
+	if how := howToDecide(r.options.Profile); how != "" && slices.Contains(result.Undecided, "quality") {
+		fmt.Fprintln(r.Stdout, how)
 	}
 	_, err := fmt.Fprintln(r.Stdout, result.Digest)
 	return err

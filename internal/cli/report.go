@@ -44,7 +44,11 @@ func reportFlag(cmd *cobra.Command) *string {
 // reportFolder is the folder that --report names. It appears, or is replaced, as
 // a whole when the report is there; nil, whose methods do nothing, where no report
 // is asked for.
-type reportFolder struct{ stage *content.Stage }
+type reportFolder struct {
+	stage *content.Stage
+	name  string
+	tell  io.Writer // that it is there
+}
 
 // openReport begins the folder, so that a name that cannot be written to is told
 // before the work and not after. subject is what the report is about: a report
@@ -63,7 +67,7 @@ func openReport(cmd *cobra.Command, folder, subject string) (*reportFolder, erro
 	if err != nil {
 		return nil, fmt.Errorf("--report: %w", err)
 	}
-	return &reportFolder{stage}, nil
+	return &reportFolder{stage, folder, cmd.ErrOrStderr()}, nil
 }
 
 // within reports whether a path is a folder or lies in it.
@@ -110,7 +114,8 @@ func (f *reportFolder) write(r *report.Report) error {
 	if err := f.stage.Commit(); err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
-	return nil
+	_, err := fmt.Fprintf(f.tell, "report: %s\n", manifest.Printable(filepath.Join(f.name, "report.html")))
+	return err
 }
 
 func (f *reportFolder) writeFile(file reportFile, r *report.Report) error {

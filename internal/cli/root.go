@@ -98,7 +98,7 @@ func (a *app) exit(ctx context.Context, command *cobra.Command, err error) int {
 // hostile bundle, so that each line is made printable.
 func (a *app) printError(command *cobra.Command, err error) {
 	text := command.CommandPath() + ": " + err.Error()
-	if hint := manifest.Hint(err); hint != "" {
+	if hint := strings.TrimRight(manifest.Hint(err), "\n"); hint != "" {
 		text += "\n" + hint
 	}
 	for i, line := range strings.Split(text, "\n") {

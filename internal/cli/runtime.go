@@ -56,7 +56,7 @@ func (a *app) builtRuntime(ctx context.Context, device string, sizeOnly bool) (*
 }
 
 func (a *app) buildTools() goruntime.Tools {
-	tools := goruntime.Tools{Go: a.GoCommand, Environment: a.Variables, Prebuilt: a.Runtimes}
+	tools := goruntime.Tools{Go: a.GoCommand, Environment: a.Variables, Prebuilt: a.Runtimes, WorkFolder: a.workFolder}
 	if a.CacheDir != "" {
 		tools.CacheDir = filepath.Join(a.CacheDir, "runtime")
 	}

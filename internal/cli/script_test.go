@@ -39,7 +39,7 @@ func runAsProgram() int {
 	return Run(ctx, Environment{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		CacheDir: os.Getenv("SLIPWAY_CACHE"), DockerConfig: os.Getenv("DOCKER_CONFIG"), TempDir: os.Getenv("TMPDIR"),
-		Version: "test", Variables: os.Environ(),
+		Version: "test", Variables: os.Environ(), GoCommand: os.Getenv("GO_COMMAND"),
 	})
 }
 

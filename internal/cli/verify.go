@@ -27,11 +27,14 @@ type trust struct {
 	contract string
 	expect   string
 	image    string
+	base     string
+	opened   *content.Tree // of base
 }
 
 func (t *trust) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&t.profile, "profile", "", "the task: a shipped profile ("+namesOfProfiles()+") or a profile file")
 	cmd.Flags().StringVar(&t.contract, "contract", "", "contract of the base model, in place of the profile's")
+	cmd.Flags().StringVar(&t.base, "base", "", "folder of the base model's own weights, to compare ternary tensors with")
 	cmd.Flags().StringVar(&t.expect, "expect", "", "digest that the artifact or the set of files must have")
 	cmd.Flags().StringVar(&t.image, "image", "", "description of the grader's machine, in place of the profile's (see slipway image)")
 }
@@ -59,7 +62,8 @@ func (t *trust) ofBundle(text string) error {
 	return err
 }
 
-func (t *trust) options() (verify.Options, error) {
+// options reads what the flags name. The caller closes t.
+func (t *trust) options(ctx context.Context) (verify.Options, error) {
 	var options verify.Options
 	if t.profile == "" {
 		return options, usageError{manifest.WithHint(fmt.Errorf("nothing says which task the submission is for"), "add --profile NAME ("+namesOfProfiles()+"), or a profile file")}
@@ -82,6 +86,12 @@ func (t *trust) options() (verify.Options, error) {
 			return options, usageError{fmt.Errorf("--expect: %w", err)}
 		}
 	}
+	if t.base != "" {
+		if t.opened, err = content.OpenFolder(ctx, t.base); err != nil {
+			return options, err
+		}
+		options.Base = t.opened
+	}
 	if t.contract != "" {
 		data, err := readSmall(t.contract)
 		if err != nil {
@@ -101,6 +111,12 @@ func (t *trust) options() (verify.Options, error) {
 		}
 	}
 	return options, nil
+}
+
+func (t *trust) close() {
+	if t.opened != nil {
+		_ = t.opened.Close() // it was only read
+	}
 }
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -123,7 +139,8 @@ fails or stays undecided where the profile does not allow that.`,
 		if err := t.ofBundle(args[0]); err != nil {
 			return err
 		}
-		options, err := t.options()
+		defer t.close()
+		options, err := t.options(cmd.Context())
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -77,11 +76,11 @@ const (
 
 // references starts a bundle's server for as long as it takes.
 func (a *app) references(ctx context.Context, text string, questions []ask.Question, load ask.Load, top int) ([]ask.Reference, error) {
-	work, err := os.MkdirTemp(a.TempDir, "slipway-golden-*")
+	work, done, err := a.workFolder("slipway-golden-*")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = done() }()
 	folder, err := a.materialise(ctx, text, filepath.Join(work, "submission"))
 	if err != nil {
 		return nil, err

@@ -2,18 +2,21 @@ package cli
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"slipway/manifest"
+	"slipway/manifest/content"
 	"slipway/verify/page"
 	"slipway/verify/report"
 )
 
-// auditGates are the gates that judge how weights are stored.
-var auditGates = []string{"safetensors", "index", "coverage", "ternary", "stored"}
+// auditGates are the gates that judge how weights are stored. Where nothing
+// could be counted, gate declared has the quantization manifest's own error.
+var auditGates = []string{"paths", "digests", "safetensors", "index", "coverage", "ternary", "stored"}
 
 func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -22,8 +25,8 @@ func (a *app) auditCommand() *cobra.Command {
 		Long: `Reads every byte of BUNDLE once and prints how often each code stands in each
 layer, the range of the scales, and the counts that the profile's rules compare,
 with what is left until they fail. --report draws them. Exit code 3 if one of the
-gates safetensors, index, coverage, ternary or stored fails; verify decides the
-others.`,
+gates paths, digests, safetensors, index, coverage, ternary or stored fails, or if
+nothing could be counted; verify decides the others.`,
 		Args: exactly(1),
 	}
 	var t trust
@@ -35,7 +38,8 @@ others.`,
 		if err := t.ofBundle(args[0]); err != nil {
 			return err
 		}
-		options, err := t.options()
+		defer t.close()
+		options, err := t.options(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -44,6 +48,10 @@ others.`,
 			return err
 		}
 		defer tree.Close()
+		if !slices.ContainsFunc(tree.Files, func(f content.TreeFile) bool { return path.Base(f.Path) == manifest.QuantizationPath }) {
+			return manifest.WithHint(fmt.Errorf("audit %s: %s is not there", args[0], manifest.QuantizationPath),
+				"`slipway weights pack` writes one")
+		}
 		folder, err := openReport(cmd, *into, args[0])
 		if err != nil {
 			return err
@@ -52,10 +60,6 @@ others.`,
 		r, err := a.verify(cmd.Context(), tree, options)
 		if err != nil {
 			return err
-		}
-		if r.Counts == nil {
-			return manifest.WithHint(fmt.Errorf("audit %s: %s is not there, or cannot be read", args[0], manifest.QuantizationPath),
-				"`slipway weights pack` writes one; `slipway verify` says more of a broken one")
 		}
 		if err := folder.write(r); err != nil {
 			return err
@@ -68,7 +72,7 @@ others.`,
 // audit is what audit prints.
 type audit struct {
 	Profile string              `json:"profile"`
-	Counts  *report.Counts      `json:"counts"`
+	Counts  *report.Counts      `json:"counts"` // null where nothing could be counted
 	Layers  []layerAudit        `json:"layers"`
 	Tensors []report.Tensor     `json:"tensors"`
 	Gates   []report.GateResult `json:"gates"`
@@ -89,7 +93,7 @@ func newAudit(r *report.Report) audit {
 		a.Tensors = []report.Tensor{}
 	}
 	for _, gate := range r.Gates {
-		if slices.Contains(auditGates, gate.ID) {
+		if slices.Contains(auditGates, gate.ID) || r.Counts == nil && gate.ID == "declared" {
 			a.Gates = append(a.Gates, gate)
 		}
 	}
@@ -133,14 +137,16 @@ func extreme(a, b string, before func(a, b float64) bool) string {
 }
 
 func (a *app) printAudit(audit audit, asJSON bool) error {
-	failed := slices.ContainsFunc(audit.Gates, func(g report.GateResult) bool { return g.Status == report.Fail })
+	failed := audit.Counts == nil || slices.ContainsFunc(audit.Gates, func(g report.GateResult) bool { return g.Status == report.Fail })
 	if asJSON {
 		if err := a.printJSON(audit); err != nil {
 			return err
 		}
 	} else {
-		a.printLayers(audit.Layers)
-		a.printCounts(audit.Counts)
+		if audit.Counts != nil {
+			a.printLayers(audit.Layers)
+			a.printCounts(audit.Counts)
+		}
 		a.printAuditGates(audit.Gates)
 	}
 	if failed {
@@ -217,6 +223,11 @@ func (a *app) printAuditGates(gates []report.GateResult) {
 				where += ", tensor " + strconv.Quote(f.Tensor)
 			}
 			fmt.Fprintf(a.Stdout, "  %s: %s\n", manifest.Printable(where), manifest.Printable(f.Problem))
+		}
+		if gate.Status == report.Undecided {
+			for _, note := range gate.Notes {
+				fmt.Fprintf(a.Stdout, "  %s\n", manifest.Printable(note))
+			}
 		}
 	}
 }

@@ -26,7 +26,7 @@ func OpenFolder(ctx context.Context, root string) (*Tree, error) {
 		_ = opened.Close()
 		return nil, err
 	}
-	tree := &Tree{Origin: OriginFolder, Name: root, Faults: faults, close: opened.Close}
+	tree := &Tree{Origin: OriginFolder, Name: root, Faults: faults, Private: private(opened, files), close: opened.Close}
 	for _, file := range files {
 		tree.Files = append(tree.Files, TreeFile{File: file, Layer: -1})
 	}
@@ -34,6 +34,28 @@ func OpenFolder(ctx context.Context, root string) (*Tree, error) {
 		return OpenRegular(opened, file.Path, file.Size)
 	}
 	return tree, nil
+}
+
+// private lists what others cannot read of the files, or of the folders that they
+// lie in, each once. Of the root nothing is said: whoever copies it makes another.
+func private(root *os.Root, files []manifest.File) []Private {
+	var found []Private
+	known := map[string]bool{".": true}
+	look := func(name, end string, needed fs.FileMode) {
+		info, err := root.Lstat(name)
+		if err == nil && info.Mode().Perm()&needed != needed {
+			found = append(found, Private{name + end, info.Mode().Perm()})
+		}
+	}
+	for _, file := range files {
+		for folder := path.Dir(file.Path); !known[folder]; folder = path.Dir(folder) {
+			known[folder] = true
+			look(folder, "/", 0o005)
+		}
+		look(file.Path, "", 0o004)
+	}
+	sort.Slice(found, func(i, j int) bool { return found[i].Path < found[j].Path })
+	return found
 }
 
 // Scan lists the regular files below a folder of root, sorted by path, their

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 
 	"slipway/manifest"
 )
@@ -27,6 +28,10 @@ type Tree struct {
 	Files  []TreeFile
 	Faults []Fault // what was found where a regular file should be; sorted by path
 
+	// Private is what another user than its owner and group cannot read, in a
+	// folder: files, and folders below it, whose path ends in a slash.
+	Private []Private
+
 	Artifact *ArtifactView // nil for a folder
 
 	open  func(ctx context.Context, file TreeFile) (io.ReadCloser, error)
@@ -49,6 +54,12 @@ type Fault struct {
 	Path   string
 	Detail string // "is a symbolic link", ...
 	Hint   string
+}
+
+// Private is a file or folder that is not for everybody.
+type Private struct {
+	Path string
+	Mode fs.FileMode // its permission bits
 }
 
 // ArtifactView is what a layout or registry says of a bundle as a whole.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -327,5 +328,35 @@ func TestFileChangesWhileItIsRead(t *testing.T) {
 	}
 	if _, err := OpenRegular(opened, "shard", 5); !errors.Is(err, ErrChanged) {
 		t.Errorf("error %v for another size, want ErrChanged", err)
+	}
+}
+
+func TestPrivateFiles(t *testing.T) {
+	root := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"a/b/open": 0o644, "a/b/own": 0o600, "a/group": 0o640, "run": 0o755, "all": 0o604, "deep/down/file": 0o644} {
+		full := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(full, mode); err != nil { // past the umask
+			t.Fatal(err)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{"": 0o700, "a": 0o755, "a/b": 0o755, "deep": 0o711, "deep/down": 0o750} {
+		if err := os.Chmod(filepath.Join(root, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := OpenFolder(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close()
+	want := []Private{{"a/b/own", 0o600}, {"a/group", 0o640}, {"deep/", 0o711}, {"deep/down/", 0o750}}
+	if !slices.Equal(tree.Private, want) {
+		t.Errorf("private %v, want %v", tree.Private, want)
 	}
 }

@@ -17,11 +17,13 @@
 //	S6  the dtype is one of those listed by [DType]
 //	S7  values are C order, little endian, and not checked: NaN is legal
 //	S8  names hold no control characters and are compared bytewise; names equal
-//	    after case folding are legal and reported by [Header.CaseTwins]
+//	    but for case or Unicode form are legal and reported by [Header.Twins]
 //
 // Beyond the format, and so that nothing large hides outside the tensors:
 // [MaxTensors] (S3), [MaxMetadata] (S3), [MaxPadding] (S2), [MaxRank] (S4), and
-// white space between tokens within MaxPadding plus 256 bytes a tensor (S2).
+// white space between tokens within MaxPadding plus 256 bytes a tensor (S2). A
+// stretch that no such header can have, of several MiB without a quotation mark,
+// is refused where it is met, and the rest of the header is not read (S2).
 // Dimensions and offsets above 2^63-1 are refused.
 //
 // Nothing here reads tensor data except through [File.Section].

@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -12,11 +13,15 @@ import (
 // hiding outside the tensors and are far above what published models use.
 const (
 	MaxHeaderSize = 100_000_000 // bytes of JSON
-	MaxTensors    = 1_000_000
+	MaxTensors    = 200_000
 	MaxMetadata   = 1 << 20 // bytes of keys and values of __metadata__, decoded
 	MaxPadding    = 1 << 20 // spaces after the JSON
 	MaxRank       = 64      // dimensions of a tensor
 )
+
+// maxUnquoted is how many bytes of a header may lie between two quotation marks:
+// the longest metadata, of which an escape takes six bytes for one, and padding.
+const maxUnquoted = 6*MaxMetadata + MaxPadding
 
 const metadataKey = "__metadata__"
 
@@ -77,8 +82,8 @@ func ReadHeaderAt(r io.ReaderAt, fileSize int64) (*Header, error) {
 }
 
 // ReadHeaderRaw is ReadHeader and returns the 8+N header bytes too, which
-// SecondOpinion takes. They are returned with every error except one of S1 or
-// of reading; the Header does not refer to them.
+// SecondOpinion takes. They are returned with every error that was found after
+// the whole header was read; the Header does not refer to them.
 func ReadHeaderRaw(r io.Reader, fileSize int64) (*Header, []byte, error) {
 	raw, err := readRaw(r, fileSize)
 	if err != nil {
@@ -88,7 +93,8 @@ func ReadHeaderRaw(r io.Reader, fileSize int64) (*Header, []byte, error) {
 	return h, raw, err
 }
 
-// readRaw returns the length prefix and the JSON, 8+N bytes (rule S1).
+// readRaw returns the length prefix and the JSON, 8+N bytes (rule S1). It ends
+// early where what was read cannot be a header's (rule S2).
 func readRaw(r io.Reader, fileSize int64) ([]byte, error) {
 	if fileSize < 8 {
 		return nil, fault("S1", "", "file of %d bytes is shorter than the 8-byte length prefix", fileSize)
@@ -114,6 +120,9 @@ func readRaw(r io.Reader, fileSize int64) ([]byte, error) {
 		raw = raw[:len(raw)+n]
 		if err != nil {
 			return nil, shortRead(int64(len(raw)), size, err)
+		}
+		if quoted := bytes.LastIndexByte(raw, '"') + 1; len(raw)-quoted > maxUnquoted {
+			return nil, fault("S2", "", "more than %d bytes without a quotation mark follow byte %d", maxUnquoted, quoted)
 		}
 	}
 	return raw, nil

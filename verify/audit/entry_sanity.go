@@ -54,6 +54,9 @@ func (e *Evidence) storedAlike(q manifest.Quantization) map[string]string {
 				print += fmt.Sprint(facts.Codes.Histogram)
 			case r.As == AsScales && facts.Scales != nil && !facts.Scales.AllEqual():
 				print += fmt.Sprint(facts.Scales.Min, facts.Scales.Max, facts.Scales.Negative)
+			case r.As == AsValues && facts.Literal != nil:
+				l := facts.Literal
+				print += fmt.Sprint(l.Zeros, l.Minus, l.Min, l.Max)
 			case r.As == AsValues && len(tensor.Shape) > 1 && RoleOf(e.Base, name) == manifest.RoleBackbone:
 			default:
 				continue

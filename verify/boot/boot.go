@@ -21,6 +21,7 @@ import (
 
 	"slipway/manifest"
 	"slipway/verify/boot/ask"
+	"slipway/verify/boot/sandbox"
 )
 
 // Options of Start.
@@ -39,8 +40,9 @@ type Server struct {
 	URL string // http://127.0.0.1:PORT
 
 	*group
-	log   *tail
-	grace time.Duration
+	log    *tail
+	grace  time.Duration
+	keeper *sandbox.Keeper
 }
 
 // Start runs serve.sh and returns at once; WaitHealthy waits for it. Stop must
@@ -79,11 +81,27 @@ func Start(options Options) (*Server, error) {
 	if options.Log != nil {
 		output = io.MultiWriter(s.log, options.Log)
 	}
-	var err error
-	if s.group, err = startGroup(command, output); err != nil {
+	if err := s.begin(command, output, options.TempDir); err != nil {
 		return nil, fmt.Errorf("start the submission: %w", err)
 	}
 	return s, nil
+}
+
+// begin starts the command, watched from before it runs.
+func (s *Server) begin(command *exec.Cmd, output io.Writer, home string) error {
+	var err error
+	if s.keeper, err = keep(home); err != nil {
+		return err
+	}
+	if s.group, err = startGroup(command, output); err != nil {
+		s.keeper.Stop()
+		return err
+	}
+	if err := s.keeper.Group(command.Process.Pid); err != nil {
+		s.Stop()
+		return err
+	}
+	return nil
 }
 
 // serveScript is the entry point of every submission.
@@ -142,4 +160,8 @@ func (s *Server) Err() error {
 func (s *Server) Log() string { return s.log.String() }
 
 // Stop ends the server and everything it started, and waits for that.
-func (s *Server) Stop() { s.end(s.grace) }
+func (s *Server) Stop() {
+	s.end(s.grace)
+	s.keeper.Stop()
+	s.keeper = nil // it may be called again
+}

@@ -3,6 +3,7 @@ package boot
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"slipway/verify/report"
@@ -14,19 +15,22 @@ import (
 //	chat       first + batch * graded/sampled
 //	drafting   sample * all_tokens/sample_tokens + first
 //
-// The first request counts once and is never scaled. ok is false where the
+// The first request counts once and is never scaled. Of a sample in which
+// requests failed, those that were answered count: a failure is no work done, and
+// of a failed draft's step only one token came for nothing. ok is false where the
 // profile does not say how much is graded.
 func (o *observed) project() (p report.Projection, ok bool) {
 	load := o.rehearsal.Profile.Load
 	first := o.First[0].Took
 	p.Limit = load.TotalSeconds
+	tokens, requests := o.Batch.Tokens-o.Batch.Failed, o.Batch.Requests-o.Batch.Failed
 	switch {
-	case o.drafts != nil && load.GradedTokens > 0 && o.Batch.Tokens > 0:
-		p.Seconds = o.Batch.Seconds*float64(load.GradedTokens)/float64(o.Batch.Tokens) + first
-		p.Formula = fmt.Sprintf("%.4g s * %d/%d tokens + %.3g s of the first request", o.Batch.Seconds, load.GradedTokens, o.Batch.Tokens, first)
-	case o.drafts == nil && load.GradedRequests > 0 && o.Batch.Requests > 0:
-		p.Seconds = first + o.Batch.Seconds*float64(load.GradedRequests)/float64(o.Batch.Requests)
-		p.Formula = fmt.Sprintf("%.3g s of the first request + %.4g s * %d/%d requests", first, o.Batch.Seconds, load.GradedRequests, o.Batch.Requests)
+	case o.drafts != nil && load.GradedTokens > 0 && tokens > 0:
+		p.Seconds = o.Batch.Seconds*float64(load.GradedTokens)/float64(tokens) + first
+		p.Formula = fmt.Sprintf("%.4g s * %d/%d tokens + %.3g s of the first request", o.Batch.Seconds, load.GradedTokens, tokens, first)
+	case o.drafts == nil && load.GradedRequests > 0 && requests > 0:
+		p.Seconds = first + o.Batch.Seconds*float64(load.GradedRequests)/float64(requests)
+		p.Formula = fmt.Sprintf("%.3g s of the first request + %.4g s * %d/%d requests", first, o.Batch.Seconds, load.GradedRequests, requests)
 	default:
 		return p, false
 	}
@@ -50,10 +54,11 @@ func (o *observed) judgeDeadline() verdict {
 	case o.Batch.Failed == o.Batch.Requests:
 		return undecided("no request was answered: see gate batch")
 	}
+	o.judgeMemory(&v)
 	scaled := o.scaleTo(o.rehearsal.Profile.Device)
 	p, known := o.project()
 	if !known {
-		return o.unknownLoad(scaled)
+		return o.unknownLoad(v, scaled)
 	}
 	if o.late != "" {
 		p.Seconds = math.Max(p.Seconds, p.Limit)
@@ -87,11 +92,31 @@ func (o *observed) judgeDeadline() verdict {
 	return v
 }
 
+// judgeMemory compares the weights with the memory of the grader's accelerator:
+// what does not fit is read again and again, or not at all.
+func (o *observed) judgeMemory(v *verdict) {
+	device := o.rehearsal.Profile.Device
+	if device == nil || device.MemoryBytes == 0 {
+		return
+	}
+	var weights int64
+	for _, file := range o.rehearsal.Files {
+		if strings.HasSuffix(file.Path, ".safetensors") && !o.rehearsal.Unused[file.Path] {
+			weights += file.Size
+		}
+	}
+	if weights <= device.MemoryBytes {
+		v.note("%d bytes of weights, and %s has %d of memory: what a server makes of them at the start, and its cache, come on top", weights, device.Name, device.MemoryBytes)
+		return
+	}
+	v.warn(report.Finding{Path: serveScript, Problem: "the weights are larger than the memory of " + device.Name, Want: fmt.Sprintf("at most %d bytes", device.MemoryBytes),
+		Got: fmt.Sprintf("%d bytes", weights), Hint: "what was measured here says nothing of a card that they do not fit: store fewer bits a weight"})
+}
+
 // unknownLoad says how fast it is, which is all that can be said.
-func (o *observed) unknownLoad(scaled scaling) verdict {
-	var v verdict
+func (o *observed) unknownLoad(v verdict, scaled scaling) verdict {
 	b, total := o.Batch, o.rehearsal.Profile.Load.TotalSeconds
-	each := b.Seconds * scaled.factor / float64(b.Requests)
+	each := b.Seconds * scaled.factor / float64(b.Requests-b.Failed)
 	v.note("%.3g requests and %.3g tokens a second at %d at a time: %.0f such requests fit in the %.0f s that the profile gives",
 		1/each, float64(b.Tokens)/(b.Seconds*scaled.factor), b.Concurrency, math.Floor(total/each), total)
 	if scaled.text != "" {

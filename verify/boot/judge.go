@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"slipway/verify/boot/ask"
 	"slipway/verify/boot/sandbox"
 	"slipway/verify/report"
 )
@@ -147,21 +148,51 @@ func (o *observed) judgeStartup() verdict {
 	}
 	o.judgeAgain(&v, startedAgain)
 	o.judgeAgain(&v, startedElsewhere)
+	if o.skipped != "" {
+		v.note("%s", o.skipped)
+	}
 	o.noteConditions(&v)
+	if missing := o.missing(); len(missing) > 0 {
+		return v.open("healthy after %s; not held here: %s", rounded(seconds(o.first.Healthy)), strings.Join(missing, ", "))
+	}
 	return v
+}
+
+// startConditions are those of the grader's machine without which a start that
+// went well says too little: each of them was seen to keep servers from starting.
+var startConditions = []string{
+	sandbox.OwnNetwork, sandbox.AnotherUser, sandbox.ReadOnlySubmission, sandbox.NoExecSubmission, sandbox.SmallShared, sandbox.SmallTemp,
+	sandbox.MemoryLimit, sandbox.CPULimit,
+}
+
+// missing are the conditions of a start that were asked for and not held.
+func (o *observed) missing() (names []string) {
+	for _, c := range o.Conditions {
+		if !c.Held && slices.Contains(startConditions, c.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 // judgeAgain judges a later start. The same folder must do at once: what the
 // first start left behind is in the way otherwise. Another folder should.
 func (o *observed) judgeAgain(v *verdict, what string) {
 	i := slices.IndexFunc(o.again, func(again startOutcome) bool { return again.What == what })
-	if i < 0 || o.again[i].healthy() && o.again[i].reply == "" {
+	if i < 0 || o.again[i].healthy() && o.again[i].reply == "" && !o.again[i].otherwise() {
 		return
 	}
-	f := report.Finding{Path: serveScript, Problem: "started " + what + ": the request fails: " + o.again[i].reply}
-	if !o.again[i].healthy() {
+	f := report.Finding{Path: serveScript, Problem: "started " + what + ": a request fails: " + o.again[i].reply}
+	switch {
+	case !o.again[i].healthy():
 		f = failedStart(o.again[i], "what the first start did")
 		f.Problem = "started " + what + ": " + f.Problem
+	case o.again[i].reply == "":
+		f.Problem, f.Want = "started "+what+": it answers otherwise when it is started again", "the answers of the first start"
+		f.Got = fmt.Sprintf("none of the first %d requests is answered well, and on the first start some were", firstRequests)
+		f.Hint = "the weights must be all that answers come from: nothing that a first start leaves, no folder's name"
+		v.fail(f)
+		return
 	}
 	if what == startedElsewhere {
 		f.Hint = strings.TrimPrefix(f.Hint+"; find the submission by $SUBMISSION_DIR or serve.sh's own folder, and quote it", "; ")
@@ -253,12 +284,20 @@ func (o *observed) judgeBatch() verdict {
 		}
 		v.fail(o.withEnd(f))
 	}
-	if b.Empty > 0 {
+	if b.Empty > 0 && o.Shrunk != "" {
+		v.note("%d of %d replies are empty, which says nothing of random weights", b.Empty, b.Requests)
+	} else if b.Empty > 0 {
 		v.fail(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%d of %d replies are empty", b.Empty, b.Requests), Want: "content in each",
 			Hint: "an answer that is all thought has no content: end the thought in time, or turn it off"})
 	}
-	if tries := o.repeatedTries(); tries > 0 {
+	if tries := count(o.answers, func(a ask.Answer) bool { return a.Failed == nil && a.Tries > 1 }); tries > 0 {
 		v.warn(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%d requests had to be sent more than once", tries), Hint: "a failure now and then is one too many under load"})
+	}
+	if most := o.rehearsal.Profile.Load.MaxTokens; o.drafts == nil && most > 0 {
+		if n := count(o.answers, func(a ask.Answer) bool { return a.Failed == nil && a.Tokens > most }); n > 0 {
+			v.warn(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%d of %d answers have more tokens than max_tokens allows", n, b.Requests),
+				Want: fmt.Sprintf("usage.completion_tokens of at most %d", most), Hint: "end an answer at max_tokens: graders cut it there, and the time goes on"})
+		}
 	}
 	if b.Repeats > 0 {
 		v.note("%d public questions repeat others and were left out", b.Repeats)
@@ -269,9 +308,9 @@ func (o *observed) judgeBatch() verdict {
 	return v
 }
 
-func (o *observed) repeatedTries() (n int) {
-	for _, a := range o.answers {
-		if a.Failed == nil && a.Tries > 1 {
+func count(answers []ask.Answer, is func(ask.Answer) bool) (n int) {
+	for _, a := range answers {
+		if is(a) {
 			n++
 		}
 	}

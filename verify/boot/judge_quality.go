@@ -14,7 +14,7 @@ func (o *observed) judgeQuality() verdict {
 	quality := o.rehearsal.Profile.Quality
 	reason := o.blocked()
 	switch {
-	case quality == nil:
+	case quality == nil && len(o.golden) == 0:
 		return undecided("the profile has no public examples")
 	case reason != "":
 		return undecided("%s", reason)
@@ -22,6 +22,11 @@ func (o *observed) judgeQuality() verdict {
 		return undecided("%s", o.Shrunk)
 	}
 	var v verdict
+	if quality == nil {
+		o.Quality = &report.Quality{}
+		o.judgeGolden(&v)
+		return v.open("the profile has no public examples and no floor")
+	}
 	if o.drafts != nil {
 		o.Quality = draftQuality(*o.drafts, *quality)
 	} else {
@@ -146,24 +151,4 @@ func (o *observed) judgeAlone(v *verdict, batch, alone int) {
 			Hint: "padding on the left without an attention mask, or without shifted positions, looks like this",
 		})
 	}
-}
-
-func (o *observed) judgeGolden(v *verdict) {
-	r := o.rehearsal
-	if len(r.Golden) == 0 {
-		return
-	}
-	g := goldenAgreement(o.answers, r.Golden)
-	if g == nil {
-		v.note("none of the %d golden answers is to one of the profile's questions", len(r.Golden))
-		return
-	}
-	o.Quality.Golden = g
-	numbers := fmt.Sprintf("%d of %d golden answers are given too", g.Same, g.Compared)
-	if g.Share >= r.GoldenShare {
-		v.note("%s", numbers)
-		return
-	}
-	v.fail(report.Finding{Problem: "the answers are not those of the pinned base", Want: fmt.Sprintf("%.0f%% of them", 100*r.GoldenShare), Got: numbers + "; the first other one: " + g.First,
-		Hint: "for weights that were changed on purpose, say with --golden-share how many answers should stay"})
 }

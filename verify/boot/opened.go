@@ -39,8 +39,9 @@ func within(name string, folders ...string) bool {
 // judgeOpened holds what the processes did against what the submission is.
 func (o *observed) judgeOpened() verdict {
 	var v verdict
+	o.judgeZeroWeights(&v)
 	if o.trace == nil {
-		return undecided("what the server opens could not be seen: %s", o.untraced())
+		return v.open("what the server opens could not be seen: %s", o.untraced())
 	}
 	o.Trace = o.reportedTrace()
 	o.judgeFiles(&v)

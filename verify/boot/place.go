@@ -45,8 +45,10 @@ type process interface {
 // barePlace is this machine, for one start at a time.
 type barePlace struct {
 	folder, homeFolder string
-	why                string // there is no sandbox
+	why                string   // there is no sandbox
+	asked              []string // conditions beside bareConditions that were asked for
 	current            *group
+	keeper             *sandbox.Keeper // ends what is left should this program be killed
 }
 
 func (b *barePlace) submission() string { return b.folder }
@@ -61,7 +63,7 @@ func (b *barePlace) start(argv, environment []string, directory string, output i
 		return nil, err
 	}
 	b.current = group
-	return group, nil
+	return group, b.keeper.Group(group.command.Process.Pid)
 }
 
 func (b *barePlace) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -118,13 +120,12 @@ func (b *barePlace) bound(port int) bool {
 
 // bareConditions are those of a grader's machine that only a sandbox has.
 var bareConditions = []string{
-	sandbox.OwnNetwork, sandbox.ReadOnlySubmission, sandbox.SmallShared, sandbox.SmallTemp, sandbox.CleanEnvironment,
-	sandbox.AnotherUser, sandbox.NoPrivilege, sandbox.ConfinedWrites, sandbox.Traced,
+	sandbox.OwnNetwork, sandbox.ReadOnlySubmission, sandbox.SmallShared, sandbox.SmallTemp, sandbox.AnotherUser, sandbox.NoPrivilege, sandbox.ConfinedWrites, sandbox.Traced,
 }
 
 func (b *barePlace) conditions() []report.Condition {
-	var all []report.Condition
-	for _, name := range bareConditions {
+	all := []report.Condition{{Name: sandbox.CleanEnvironment, Held: true, Detail: "only the given variables"}}
+	for _, name := range append(slices.Clone(bareConditions), b.asked...) {
 		all = append(all, report.Condition{Name: name, Detail: b.why})
 	}
 	return all
@@ -140,7 +141,10 @@ func (b *barePlace) killAll() error {
 	return nil
 }
 
-func (b *barePlace) close() error { return b.killAll() }
+func (b *barePlace) close() error {
+	defer func() { b.keeper.Stop(); b.keeper = nil }()
+	return b.killAll()
+}
 
 // sandboxPlace is a sandbox.
 type sandboxPlace struct {
@@ -224,6 +228,19 @@ func (r *Rehearsal) open(ctx context.Context, name string) (place, error) {
 	return r.openBare(name, why)
 }
 
+// openLike opens a later place, which must be one of the same kind as the first:
+// what a sandbox held must not silently be missing.
+func (r *Rehearsal) openLike(ctx context.Context, o *observed, name string) (place, error) {
+	if o.bare {
+		return r.openBare(name, "as the first start")
+	}
+	opened, err := sandbox.Open(ctx, r.sandboxOptions(name))
+	if err != nil {
+		return nil, err
+	}
+	return &sandboxPlace{Sandbox: opened, at: name, homeFolder: homeInside}, nil
+}
+
 // openBare gives the submission's folder the name that a start wants; what the
 // server writes there stays.
 func (r *Rehearsal) openBare(name, why string) (place, error) {
@@ -240,7 +257,22 @@ func (r *Rehearsal) openBare(name, why string) (place, error) {
 	if err := os.Mkdir(home, 0o700); err != nil {
 		return nil, err
 	}
-	return &barePlace{folder: folder, homeFolder: home, why: why}, nil
+	keeper, err := keep(home)
+	if err != nil {
+		return nil, err
+	}
+	return &barePlace{folder: folder, homeFolder: home, why: why, keeper: keeper, asked: r.asked()}, nil
+}
+
+// asked are the conditions that hold only where somebody asks for them.
+func (r *Rehearsal) asked() (names []string) {
+	for name, asked := range map[string]bool{sandbox.NoExecSubmission: r.noExec(), sandbox.MemoryLimit: r.Memory > 0, sandbox.CPULimit: r.CPUs > 0} {
+		if asked {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // sandboxOptions are the grader's machine, as far as the profile's image

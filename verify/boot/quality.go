@@ -110,26 +110,3 @@ func (o *observed) aloneAgreement() (a *report.Agreement, batch, alone int) {
 	}
 	return agreement(names, pairs), batch, alone
 }
-
-// goldenAgreement compares answers with references of the same questions. A
-// reference that was cut off is compared as far as it goes.
-func goldenAgreement(answers []ask.Answer, golden []ask.Reference) *report.Agreement {
-	byID := map[string]ask.Reference{}
-	for _, r := range golden {
-		byID[r.ID] = r
-	}
-	var names []string
-	var pairs [][2]string
-	for _, a := range answers {
-		r, ok := byID[a.Question.ID]
-		if !ok {
-			continue
-		}
-		got, want := strings.TrimSpace(a.Content), strings.TrimSpace(r.Answer)
-		if r.Finish == "length" && strings.HasPrefix(got, want) {
-			got = want
-		}
-		names, pairs = append(names, "question "+r.ID), append(pairs, [2]string{got, want})
-	}
-	return agreement(names, pairs)
-}

@@ -99,7 +99,7 @@ func (s *session) watched(ctx context.Context) (context.Context, func()) {
 func (s *session) firstReplies(ctx context.Context, o *observed, examples examples) {
 	o.replied = true
 	for i := range firstRequests {
-		reply := s.request(ctx, examples, i)
+		reply, _ := s.request(ctx, examples, i)
 		o.First = append(o.First, reply)
 		if reply.Problem != "" {
 			o.replied = false
@@ -109,25 +109,29 @@ func (s *session) firstReplies(ctx context.Context, o *observed, examples exampl
 	}
 }
 
-// request sends one of the examples as the grader does.
-func (s *session) request(ctx context.Context, examples examples, i int) report.Reply {
+// request sends one of the examples as the grader does, and says how well it was
+// answered: 1 for a right answer, the accepted ids of a draft.
+func (s *session) request(ctx context.Context, examples examples, i int) (r report.Reply, well int) {
 	load := s.requestLoad()
 	if len(examples.continuations) > 0 {
 		c := examples.continuations[i%len(examples.continuations)]
 		step := ask.DraftStep{Context: c.Prompt, Target: c.Continuation}
 		x := s.server.Draft(ctx, &step, load)
-		return reply(ask.DraftPath+" "+c.ID, x, x.Failed)
+		return reply(ask.DraftPath+" "+c.ID, x, x.Failed), step.Accepted
 	}
 	answer := ask.One(ctx, s.server, examples.questions[i%len(examples.questions)], load)
 	failed := answer.Failed
-	if answer.Empty() {
+	if answer.Empty() && s.Shrunk == "" { // what random weights say is no fault
 		failed = emptyAnswer(answer)
 	}
-	r := reply(ask.ChatPath+" "+answer.Question.ID, answer.Exchange, failed)
+	r = reply(ask.ChatPath+" "+answer.Question.ID, answer.Exchange, failed)
 	if failed != nil && answer.Tries > 1 {
 		r.Problem = fmt.Sprintf("%d tries failed; the last: %s", answer.Tries, r.Problem)
 	}
-	return r
+	if answer.Right() {
+		well = 1
+	}
+	return r, well
 }
 
 // emptyAnswer says why an empty answer may be one.
@@ -173,7 +177,10 @@ func (s *session) load(ctx context.Context, o *observed, examples examples) erro
 	if err != nil {
 		return err
 	}
-	return s.askAlone(ctx, o, load)
+	if err := s.askAlone(ctx, o, load); err != nil {
+		return err
+	}
+	return s.askGolden(ctx, o, examples.golden)
 }
 
 func chatBatch(answers []ask.Answer, load ask.Load, took time.Duration) *report.Batch {

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -46,6 +47,10 @@ type observed struct {
 	rehearsal               *Rehearsal
 	first                   startOutcome
 	again                   []startOutcome // later starts
+	bare                    bool           // all starts are without a sandbox
+	skipped                 string         // a later start that there was none of, and why
+	zero                    *zeroOutcome   // nil: not tried
+	golden                  []goldenPair   // references and the answers to the same questions
 	replied                 bool           // all first requests were answered
 	answers                 []ask.Answer
 	alone                   []aloneAnswer
@@ -80,6 +85,9 @@ func (r *Rehearsal) Run(ctx context.Context) (*report.Measured, []report.GateRes
 	if err != nil {
 		return nil, nil, err
 	}
+	if examples.golden, err = r.goldenQuestions(examples); err != nil {
+		return nil, nil, err
+	}
 	machine := describeMachine("/")
 	o := &observed{rehearsal: r, Measured: &report.Measured{Machine: machine.text, Shrunk: r.Shrunk}, accelerator: machine.accelerator}
 	if err := r.firstStart(ctx, o, examples); err != nil {
@@ -87,6 +95,9 @@ func (r *Rehearsal) Run(ctx context.Context) (*report.Measured, []report.GateRes
 	}
 	if o.stop != nil && o.replied {
 		if err := r.elsewhere(ctx, o, examples); err != nil {
+			return nil, nil, err
+		}
+		if err := r.tryZeroWeights(ctx, o, examples); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -103,7 +114,7 @@ func (r *Rehearsal) firstStart(ctx context.Context, o *observed, examples exampl
 	s := &session{Rehearsal: r, place: place, log: newTail(logBytes)}
 	defer s.close()
 	o.Conditions, o.at, o.homeFolder, o.address = place.conditions(), place.submission(), place.home(), place.outside()
-	if _, bare := place.(*barePlace); !bare && !r.GPU {
+	if _, o.bare = place.(*barePlace); !o.bare && !r.GPU {
 		o.accelerator = accelerator{}
 	}
 	o.first, err = s.begin(ctx, "first")
@@ -137,7 +148,11 @@ func (r *Rehearsal) firstStart(ctx context.Context, o *observed, examples exampl
 // elsewhere starts the submission from a folder with another name, with a space
 // in it.
 func (r *Rehearsal) elsewhere(ctx context.Context, o *observed, examples examples) error {
-	place, err := r.open(ctx, "/srv/other name")
+	place, err := r.openLike(ctx, o, "/srv/other name")
+	if errors.Is(err, sandbox.ErrUnsupported) {
+		o.skipped = fmt.Sprintf("not started %s: %v", startedElsewhere, err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -176,6 +191,7 @@ type examples struct {
 	repeats       int
 	continuations []ask.Continuation
 	madeUp        bool // nobody knows what is right
+	golden        []goldenPair
 }
 
 func (r *Rehearsal) readExamples() (e examples, err error) {

@@ -60,6 +60,9 @@ func draftProfile() profiles.Profile {
 	return p
 }
 
+// testWeights are of one tensor of eight bytes.
+const testWeights = "\x38\x00\x00\x00\x00\x00\x00\x00" + `{"w":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}   ` + "\x01\x02\x03\x04\x05\x06\x07\x08"
+
 // testSubmission is a folder with a server of one fault.
 type testSubmission struct {
 	fault   string
@@ -90,9 +93,9 @@ func (s testSubmission) rehearsal(t *testing.T, bare bool) *Rehearsal {
 	if mode == 0 {
 		mode = 0o755
 	}
-	files := map[string]string{"weights/model.safetensors": "weights", serveScript: "#!/bin/sh\n" + script + "\n"}
+	files := map[string]string{"weights/model.safetensors": testWeights, serveScript: "#!/bin/sh\n" + script + "\n"}
 	if s.fault == "one shard" {
-		files["weights/other.safetensors"] = "weights"
+		files["weights/other.safetensors"] = testWeights
 	}
 	for name, text := range files {
 		target := filepath.Join(folder, filepath.FromSlash(name))
@@ -196,7 +199,7 @@ func TestCleanSubmission(t *testing.T) {
 				for id, g := range gates {
 					want := report.Pass
 					switch {
-					case bare && (id == "install" || id == "opened-files"):
+					case bare && (id == "install" || id == "startup" || id == "opened-files"):
 						want = report.Undecided
 					case id == "install":
 						want = report.NotApplicable
@@ -208,7 +211,7 @@ func TestCleanSubmission(t *testing.T) {
 						t.Errorf("%s: findings\n%s", id, findings(g))
 					}
 				}
-				if len(measured.Starts) != 3 || measured.Starts[0].Healthy == 0 || measured.Starts[0].Stopped == 0 || len(measured.First) != firstRequests {
+				if len(measured.Starts) != 4 || measured.Starts[3].What != withZeroWeights || measured.Starts[0].Healthy == 0 || measured.Starts[0].Stopped == 0 || len(measured.First) != firstRequests {
 					t.Errorf("measured %+v", measured)
 				}
 				if measured.Projection == nil || measured.Projection.Limit != 60 || measured.Quality == nil || measured.Batch.Failed != 0 || measured.Batch.Concurrency != 8 {
@@ -227,7 +230,7 @@ func TestCleanSubmission(t *testing.T) {
 
 // Each fault fails its gate, and no other that could be decided passes for it.
 func TestFaults(t *testing.T) {
-	short := func(p *profiles.Profile) { p.Load.StartSeconds = 0.5 }
+	short := func(p *profiles.Profile) { p.Load.StartSeconds = 1.5 }
 	for name, test := range map[string]struct {
 		testSubmission
 		gates   []string
@@ -240,16 +243,18 @@ func TestFaults(t *testing.T) {
 			[]string{"startup"}, []string{"mount without exec", "never /dev/shm"}, false},
 		"accelerate": {testSubmission{script: "echo 'ValueError: Using a `device_map`, `tp_plan` requires `accelerate`. You can install it'; exit 1"},
 			[]string{"startup"}, []string{"accelerate is missing", "vendor the wheel"}, false},
-		"module":   {testSubmission{script: `echo "ModuleNotFoundError: No module named 'uvicorn'"; exit 1`}, []string{"startup"}, []string{"the module uvicorn is missing"}, false},
-		"program":  {testSubmission{script: "exec absent-program --port 8000"}, []string{"startup"}, []string{"the program absent-program is missing", "exit status 127"}, false},
-		"silent":   {testSubmission{script: "exit 0"}, []string{"startup"}, []string{"ended before it was healthy: exit status 0", "it printed nothing"}, false},
-		"never":    {testSubmission{fault: "never", profile: short}, []string{"startup"}, []string{"did not answer 200 within 500ms", "HTTP 503"}, false},
-		"no port":  {testSubmission{script: "echo loading; exec sleep 1000", profile: short}, []string{"startup"}, []string{"connection refused", "loading"}, false},
-		"moved":    {testSubmission{fault: "moved", profile: short}, []string{"startup"}, []string{"HTTP 307"}, false},
-		"hangs":    {testSubmission{fault: "hangs", profile: short}, []string{"startup"}, []string{"last probe: not answered when the time was over"}, false},
-		"loopback": {testSubmission{fault: "loopback"}, []string{"startup"}, []string{"listens on 127.0.0.1 only", "bind it to 0.0.0.0"}, true},
-		"state":    {testSubmission{fault: "state"}, []string{"startup"}, []string{"started again, at once", "another server runs"}, true},
-		"500":      {testSubmission{fault: "500"}, []string{"first-request"}, []string{"500 Internal Server Error"}, false},
+		"module":         {testSubmission{script: `echo "ModuleNotFoundError: No module named 'uvicorn'"; exit 1`}, []string{"startup"}, []string{"the module uvicorn is missing"}, false},
+		"program":        {testSubmission{script: "exec absent-program --port 8000"}, []string{"startup"}, []string{"the program absent-program is missing", "exit status 127"}, false},
+		"silent":         {testSubmission{script: "exit 0"}, []string{"startup"}, []string{"ended before it was healthy: exit status 0", "it printed nothing"}, false},
+		"never":          {testSubmission{fault: "never", profile: short}, []string{"startup"}, []string{"did not answer 200 within 1.5s", "HTTP 503"}, false},
+		"no port":        {testSubmission{script: "echo loading; exec sleep 1000", profile: short}, []string{"startup"}, []string{"connection refused", "loading"}, false},
+		"moved":          {testSubmission{fault: "moved", profile: short}, []string{"startup"}, []string{"HTTP 307"}, false},
+		"hangs":          {testSubmission{fault: "hangs", profile: short}, []string{"startup"}, []string{"last probe: not answered when the time was over"}, false},
+		"loopback":       {testSubmission{fault: "loopback"}, []string{"startup"}, []string{"listens on 127.0.0.1 only", "bind it to 0.0.0.0"}, true},
+		"state":          {testSubmission{fault: "state"}, []string{"startup"}, []string{"started again, at once", "another server runs"}, true},
+		"forgets":        {testSubmission{fault: "forgets"}, []string{"startup"}, []string{"started again, at once", "answers otherwise when it is started again"}, true},
+		"forgets drafts": {testSubmission{fault: "forgets", drafts: true}, []string{"startup"}, []string{"answers otherwise when it is started again"}, true},
+		"500":            {testSubmission{fault: "500"}, []string{"first-request"}, []string{"500 Internal Server Error"}, false},
 		"500, three times": {testSubmission{fault: "500", profile: func(p *profiles.Profile) { p.Load.Attempts = 3 }},
 			[]string{"first-request"}, []string{"3 tries failed", "500 Internal Server Error"}, false},
 		"dies":         {testSubmission{fault: "dies"}, []string{"first-request"}, []string{"the server ended: exit status 3", "EngineCore"}, false},
@@ -273,12 +278,14 @@ func TestFaults(t *testing.T) {
 			[]string{"still-healthy"}, []string{"after SIGTERM something still runs", "process"}, false},
 		"not forwarded": {testSubmission{script: "(SERVER)\ntrue", change: func(r *Rehearsal) { r.patience = 100 * time.Millisecond }},
 			[]string{"still-healthy"}, []string{"after SIGTERM something still runs", "port"}, false},
-		"sick":       {testSubmission{fault: "sick"}, []string{"still-healthy"}, []string{"GET /health after the load: HTTP 503"}, false},
-		"no weights": {testSubmission{fault: "no weights"}, []string{"opened-files"}, []string{"none of the submission's 1 weight files"}, true},
-		"one shard":  {testSubmission{fault: "one shard"}, []string{"opened-files"}, []string{"weights/model.safetensors the server has not opened"}, true},
-		"network":    {testSubmission{fault: "network"}, []string{"opened-files"}, []string{"connects to 198.51.100.7:443"}, true},
-		"names":      {testSubmission{fault: "names"}, []string{"opened-files"}, []string{"looks for another machine by name"}, true},
-		"guesses":    {testSubmission{fault: "guesses"}, []string{"quality"}, []string{"worse than the floor, and by more than luck", "0 right of 40, accuracy 0.0000, 95% interval 0.0000 to 0.0876", "at chance"}, false},
+		"sick":              {testSubmission{fault: "sick"}, []string{"still-healthy"}, []string{"GET /health after the load: HTTP 503"}, false},
+		"no weights":        {testSubmission{fault: "no weights"}, []string{"opened-files"}, []string{"none of the submission's 1 weight files"}, true},
+		"one shard":         {testSubmission{fault: "one shard"}, []string{"opened-files"}, []string{"weights/model.safetensors the server has not opened"}, true},
+		"network":           {testSubmission{fault: "network"}, []string{"opened-files"}, []string{"connects to 198.51.100.7:443"}, true},
+		"names":             {testSubmission{fault: "names"}, []string{"opened-files"}, []string{"looks for another machine by name"}, true},
+		"a table":           {testSubmission{fault: "table"}, []string{"opened-files"}, []string{"the answers stay right when all weights are zero", "16 of 16 right answers stay", "a table, or another model"}, false},
+		"a table of drafts": {testSubmission{fault: "table", drafts: true}, []string{"opened-files"}, []string{"the drafts stay as good", "48 of 48 accepted ids stay"}, false},
+		"guesses":           {testSubmission{fault: "guesses"}, []string{"quality"}, []string{"worse than the floor, and by more than luck", "0 right of 40, accuracy 0.0000, 95% interval 0.0000 to 0.0876", "at chance"}, false},
 		"guesses, no floor": {testSubmission{fault: "guesses", profile: func(p *profiles.Profile) { p.Quality.Accuracy = 0 }},
 			[]string{"quality"}, []string{"cannot be told from guessing"}, false},
 		"random":        {testSubmission{fault: "random"}, []string{"quality"}, []string{"0% parse", "forgotten tied head"}, false},
@@ -315,6 +322,7 @@ func TestWarnings(t *testing.T) {
 		sandbox   bool
 	}{
 		"retried": {testSubmission{fault: "second try", profile: func(p *profiles.Profile) { p.Load.Attempts = 2 }}, "batch", "had to be sent more than once", false},
+		"babbles": {testSubmission{fault: "babbles"}, "batch", "40 of 40 answers have more tokens than max_tokens allows", false},
 		"hard-coded folder": {testSubmission{script: `[ "$SUBMISSION_DIR" = /submission ] || { echo "/submission/x: No such file or directory"; exit 1; }` + "\nSERVER"},
 			"startup", "started again, from another folder", true},
 	} {
@@ -364,20 +372,93 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-func TestGolden(t *testing.T) {
-	golden := []ask.Reference{{ID: "0", Answer: "B"}, {ID: "1", Answer: "C\n"}, {ID: "absent", Answer: "x"}}
-	r := testSubmission{}.rehearsal(t, true)
-	r.Golden = golden
-	measured, gates := run(t, r)
-	if g := measured.Quality.Golden; g == nil || g.Compared != 2 || g.Same != 2 || gates["quality"].Status != report.Pass {
-		t.Errorf("golden %+v, gate %+v", g, gates["quality"])
+// A start under less than the grader's conditions decides nothing if it goes well.
+func TestConditionsNotHeld(t *testing.T) {
+	measured, gates := run(t, testSubmission{change: func(r *Rehearsal) { r.Memory, r.CPUs, r.NoExec = 1<<30, 1, true }}.rehearsal(t, true))
+	startup := gates["startup"]
+	if startup.Status != report.Undecided || !strings.Contains(startup.Notes[0], "; not held here: own network, loopback only, read-only submission, small /dev/shm, small /tmp, another user, CPU limit, memory limit, noexec submission") {
+		t.Errorf("%s: %q", startup.Status, startup.Notes)
 	}
-	r = testSubmission{}.rehearsal(t, true)
-	golden[0].Answer = "D"
-	r.Golden = golden
-	_, gates = run(t, r)
-	if text := findings(gates["quality"]); gates["quality"].Status != report.Fail || !strings.Contains(text, `question 0: "B", and "D"`) {
-		t.Errorf("one of two is another: %s", text)
+	if i := slices.IndexFunc(measured.Conditions, func(c report.Condition) bool { return c.Name == sandbox.CleanEnvironment }); i < 0 || !measured.Conditions[i].Held {
+		t.Errorf("conditions %+v", measured.Conditions)
+	}
+	held := &report.Measured{Conditions: []report.Condition{{Name: sandbox.OwnNetwork, Held: true}, {Name: sandbox.AnotherUser, Held: true, Detail: "a number only"}, {Name: sandbox.Traced}}}
+	if missing := (&observed{Measured: held}).missing(); missing != nil {
+		t.Errorf("missing: %v", missing)
+	}
+	held.Conditions = append(held.Conditions, report.Condition{Name: sandbox.MemoryLimit})
+	if missing := (&observed{Measured: held}).missing(); !slices.Equal(missing, []string{sandbox.MemoryLimit}) {
+		t.Errorf("missing: %v", missing)
+	}
+}
+
+// A start that zero weights keep from coming is no finding, and is told.
+func TestZeroWeightsDoNotStart(t *testing.T) {
+	inBoth(t, func(t *testing.T, bare bool) {
+		r := testSubmission{fault: "wants weights"}.rehearsal(t, bare)
+		measured, gates := run(t, r)
+		if got := failing(gates); len(got) > 0 || len(measured.Starts) != 4 || measured.Starts[3].Healthy != 0 {
+			t.Errorf("failed: %v; starts %+v", got, measured.Starts)
+		}
+		if text := findings(gates["opened-files"]); !strings.Contains(text, "started with zero weights: it did not start") {
+			t.Errorf("is not told: %s", text)
+		}
+		if left, _ := filepath.Glob(filepath.Join(r.Work, "zero*")); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+}
+
+// Of a tiny twin only the form of what it answers counts.
+func TestShrunk(t *testing.T) {
+	inBoth(t, func(t *testing.T, bare bool) {
+		for _, fault := range []string{"thinks silently", "random", "pads"} {
+			_, gates := run(t, testSubmission{fault: fault, change: func(r *Rehearsal) { r.Shrunk = "a tiny twin" }}.rehearsal(t, bare))
+			if got := failing(gates); len(got) > 0 {
+				t.Errorf("%s: failed: %v\n%s", fault, got, findings(gates[got[0]]))
+			}
+		}
+		_, gates := run(t, testSubmission{fault: "null", change: func(r *Rehearsal) { r.Shrunk = "a tiny twin" }}.rehearsal(t, bare))
+		if got := failing(gates); !slices.Equal(got, []string{"first-request"}) {
+			t.Errorf("no content at all: failed: %v", got)
+		}
+	})
+}
+
+func TestGolden(t *testing.T) {
+	own := ask.Reference{ID: "own", Question: "Say hello", Answer: "hello", Tokens: []int32{5, 7}}
+	without := func(p *profiles.Profile) { p.Quality = nil }
+	for name, test := range map[string]struct {
+		golden  []ask.Reference
+		profile func(*profiles.Profile)
+		status  report.Status
+		same    int
+		say     string
+	}{
+		"by id":                {[]ask.Reference{{ID: "0", Answer: "B"}, {ID: "1", Answer: "C\n"}, {ID: "absent", Answer: "x"}}, nil, report.Pass, 2, "2 of 2 golden answers are given too, 0 of them compared by"},
+		"another":              {[]ask.Reference{{ID: "0", Answer: "D"}, {ID: "1", Answer: "C\n"}}, nil, report.Fail, 1, `question 0: "B", and "D"`},
+		"without a profile's":  {[]ask.Reference{own}, without, report.Undecided, 1, "1 of 1 golden answers are given too, 1 of them compared by"},
+		"other ids":            {[]ask.Reference{{ID: "own", Question: "Say hello", Answer: "hello", Tokens: []int32{5, 8, 9}}}, without, report.Fail, 0, `"[5 7]", and "[5 8 9]"`},
+		"other answer without": {[]ask.Reference{{ID: "own", Question: "Say hello", Answer: "bye"}}, without, report.Fail, 0, `"hello", and "bye"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := testSubmission{profile: test.profile}.rehearsal(t, true)
+			r.Golden = test.golden
+			measured, gates := run(t, r)
+			if g := measured.Quality.Golden; g == nil || g.Same != test.same || gates["quality"].Status != test.status || !strings.Contains(findings(gates["quality"]), test.say) {
+				t.Errorf("golden %+v, gate %+v", g, gates["quality"])
+			}
+		})
+	}
+	r := testSubmission{}.rehearsal(t, true)
+	r.Golden = []ask.Reference{{ID: "absent", Answer: "x"}}
+	if _, _, err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "none of the 1 has its question") {
+		t.Errorf("nothing to compare: %v", err)
+	}
+	r = testSubmission{drafts: true}.rehearsal(t, true)
+	r.Golden = []ask.Reference{own}
+	if _, _, err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "golden answers are of a chat endpoint") {
+		t.Errorf("drafts: %v", err)
 	}
 }
 

@@ -42,7 +42,9 @@ type startOutcome struct {
 	loopback  bool          // it answers at 127.0.0.1 and not at its own address
 	installed time.Duration // to when the last installer was seen to run; 0: none ran
 	log       string        // the end of what it printed
-	reply     string        // what is wrong with the one reply that a later start was asked for
+	reply     string        // what is wrong with the first bad reply of a later start
+	before    int           // of its requests, those that were answered well on the first start
+	well      int           // and now; accepted ids for drafts
 }
 
 func (o startOutcome) healthy() bool { return o.problem == "" }
@@ -165,7 +167,7 @@ func (s *session) wait(ctx context.Context, o *startOutcome) error {
 		case waiting.Err() == nil || o.probe == "":
 			o.probe = probeText(status, err)
 		case time.Since(asked) > pollInterval:
-			o.probe = "not answered when the time was over"
+			o.probe = "not answered when the time was over; the one before: " + o.probe
 		}
 		refused := errors.Is(err, syscall.ECONNREFUSED)
 		if !bound && waiting.Err() == nil && !refused {
@@ -308,15 +310,17 @@ func (s *session) awaitExit(ctx context.Context) error {
 	}
 }
 
-// again starts the submission once more and asks it one thing.
+// again starts the submission once more and asks it the first few things.
 func (s *session) again(ctx context.Context, o *observed, what string, examples examples) error {
 	outcome, err := s.begin(ctx, what)
 	if err != nil {
 		return err
 	}
-	if outcome.healthy() {
-		reply := s.request(ctx, examples, 0)
+	for i := 0; i < firstRequests && outcome.healthy() && outcome.reply == ""; i++ {
+		reply, well := s.request(ctx, examples, i)
 		outcome.reply = reply.Problem
+		outcome.before += o.answeredBefore(i)
+		outcome.well += well
 	}
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -332,9 +336,27 @@ func (o startOutcome) text() string {
 	case !o.healthy():
 		return o.problem
 	case o.reply != "":
-		return "healthy, and the request failed: " + o.reply
+		return "healthy, and a request failed: " + o.reply
+	case o.otherwise():
+		return "healthy, and nothing is answered as on the first start"
 	}
-	return fmt.Sprintf("healthy after %s, and a request was answered", rounded(seconds(o.Healthy)))
+	return fmt.Sprintf("healthy after %s, and the requests were answered", rounded(seconds(o.Healthy)))
+}
+
+// otherwise reports whether what was answered well on the first start no longer
+// is.
+func (o startOutcome) otherwise() bool { return o.before >= 2 && o.well == 0 }
+
+// answeredBefore is how well the example i was answered on the first start: 1 for
+// a right answer, the accepted ids of a draft.
+func (o *observed) answeredBefore(i int) int {
+	switch {
+	case o.drafts != nil:
+		return o.drafts.First[i%len(o.drafts.First)].Accepted
+	case o.answers[i%len(o.answers)].Right():
+		return 1
+	}
+	return 0
 }
 
 func (s *session) close() { _ = s.place.close() }

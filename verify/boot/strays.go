@@ -2,12 +2,15 @@ package boot
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"slipway/verify/boot/sandbox"
 )
 
 // strays are the processes of a start without a sandbox that left its process
@@ -29,6 +32,16 @@ func strays(home string, group int) []int {
 		}
 	}
 	return all
+}
+
+// keep keeps watch over a start whose HOME is home; nil where the system has
+// nobody for that.
+func keep(home string) (*sandbox.Keeper, error) {
+	keeper, err := sandbox.Keep(home)
+	if errors.Is(err, sandbox.ErrUnsupported) {
+		return nil, nil
+	}
+	return keeper, err
 }
 
 // groupOf is the process group of a process, by its folder in /proc: "" where it

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -230,6 +231,76 @@ func TestDeadlineOfDrafts(t *testing.T) {
 	v := o.judgeDeadline()
 	if math.Abs(o.Projection.Seconds-1819.1) > 0.05 || len(v.findings) > 0 || !strings.Contains(v.notes[1], "took 99.5 s of a budget of 593 s") {
 		t.Errorf("%+v, %+v", o.Projection, v)
+	}
+}
+
+// Of 150 requests 50 failed: 900 take nine times what the other 100 took. Of a
+// failed draft a token is left that nobody drafted.
+func TestDeadlineWithFailures(t *testing.T) {
+	r := &Rehearsal{Profile: profiles.Profile{Load: profiles.Load{TotalSeconds: 3600, GradedRequests: 900, GradedTokens: 1000}}}
+	o := &observed{rehearsal: r, Measured: &report.Measured{First: []report.Reply{{Took: 4}}, Batch: &report.Batch{Requests: 150, Failed: 50, Seconds: 200, Tokens: 250}}}
+	if p, ok := o.project(); !ok || p.Seconds != 4+200*9 || !strings.Contains(p.Formula, "900/100 requests") {
+		t.Errorf("%+v", p)
+	}
+	o.drafts = &ask.Acceptance{}
+	if p, ok := o.project(); !ok || p.Seconds != 200*5+4 || !strings.Contains(p.Formula, "1000/200 tokens") {
+		t.Errorf("drafts: %+v", p)
+	}
+}
+
+// Weights larger than the grader's accelerator are warned of.
+func TestDeadlineMemory(t *testing.T) {
+	for size, warned := range map[int64]bool{80: false, 81: true} {
+		o := &observed{rehearsal: &Rehearsal{
+			Profile: profiles.Profile{Device: &profiles.Device{Name: "a card", MemoryBytes: 100}}, Unused: map[string]bool{"vision.safetensors": true},
+			Files: []manifest.File{{Path: "a.safetensors", Size: 20}, {Path: "b.safetensors", Size: size}, {Path: "vision.safetensors", Size: 500}, {Path: "x.txt", Size: 500}},
+		}}
+		var v verdict
+		o.judgeMemory(&v)
+		if warned != (len(v.findings) == 1 && strings.Contains(v.findings[0].Got, "101 bytes")) || warned == (len(v.notes) == 1) {
+			t.Errorf("%d: %+v", size, v)
+		}
+	}
+}
+
+// One answer is never more than half of what is asked with zero weights.
+func TestDifferentAnswers(t *testing.T) {
+	for text, want := range map[string]int{"BBBBBBBBBBBBBBBB": 0, "ABBBBBBBBBBBBBBB": 2, "AAAABBBBBBBBBB": 8, "ABCDABCDABCDABCDABCD": 16, "": 0} {
+		var answers []ask.Answer
+		for i, letter := range text {
+			answers = append(answers, ask.Answer{Question: ask.Question{ID: fmt.Sprint(i), Answer: string(letter)}, Content: string(letter) + "\n"})
+		}
+		answers = append(answers, ask.Answer{Question: ask.Question{Answer: "A"}, Content: "B"})
+		if chosen := differentAnswers(answers); len(chosen) != want {
+			t.Errorf("%s: %d, want %d", text, len(chosen), want)
+		}
+	}
+}
+
+func TestCopyWithZeros(t *testing.T) {
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "copy")
+	for name, text := range map[string]string{"a.safetensors": testWeights, "sub/x.txt": "text", "unlisted": ""} {
+		target := filepath.Join(from, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), os.WriteFile(target, []byte(text), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := []manifest.File{{Path: "a.safetensors"}, {Path: "sub/x.txt"}}
+	if err := copyWithZeros(from, to, files); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"a.safetensors": testWeights[:len(testWeights)-8] + strings.Repeat("\x00", 8), "sub/x.txt": "text"} {
+		data, err := os.ReadFile(filepath.Join(to, name))
+		info, _ := os.Stat(filepath.Join(to, name))
+		if err != nil || string(data) != want || info.Mode() != 0o755 {
+			t.Errorf("%s: %q, %v", name, data, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(to, "unlisted")); err == nil {
+		t.Error("what no list has is copied")
+	}
+	if err := copyWithZeros(from, filepath.Join(t.TempDir(), "copy"), files[1:]); !errors.Is(err, errNoWeights) {
+		t.Errorf("without weights: %v", err)
 	}
 }
 

@@ -59,6 +59,7 @@ type view struct {
 	Tally   []tally
 	Sizes   []part
 	Trust   list[trusted]
+	Failed  []gate // what is to be mended comes first
 	Static  []gate
 	Dynamic []gate
 	Unasked []gate // not applicable, of either sort
@@ -82,6 +83,8 @@ func newView(r *report.Report) view {
 	}
 	for _, g := range r.Gates {
 		switch {
+		case g.Status == report.Fail:
+			v.Failed = append(v.Failed, newGate(g))
 		case g.Status == report.NotApplicable:
 			v.Unasked = append(v.Unasked, newGate(g))
 		case verify.Dynamic(g.ID):

@@ -19,6 +19,24 @@ const findingsShown = 20
 // colour them.
 func (r *Report) WriteText(w io.Writer) error {
 	t := &textWriter{}
+	t.summary(r)
+	t.details(r)
+	_, err := io.WriteString(w, t.text.String())
+	return err
+}
+
+// WriteSummary prints the part of WriteText that says what was decided, and what
+// to do.
+func (r *Report) WriteSummary(w io.Writer) error {
+	t := &textWriter{}
+	t.summary(r)
+	t.line("")
+	t.digests(r)
+	_, err := io.WriteString(w, t.text.String())
+	return err
+}
+
+func (t *textWriter) summary(r *Report) {
 	t.line("%s", r.Verdict())
 	t.line("%s (%s), profile %s: %s, %s bytes", r.Name, r.Origin, r.Profile, words.Plural(r.Files, "file"), words.Grouped(r.Bytes))
 	for _, g := range r.Gates {
@@ -35,9 +53,6 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	t.byReason("undecided", r.Gates, func(g GateResult) bool { return g.Status == Undecided })
 	t.byReason("not applicable", r.Gates, func(g GateResult) bool { return g.Status == NotApplicable })
-	t.details(r)
-	_, err := io.WriteString(w, t.text.String())
-	return err
 }
 
 // Verdict is the report in one line: it begins with "PASS" or "FAIL".
@@ -51,7 +66,7 @@ func (r *Report) Verdict() string {
 	case len(open) > 0:
 		verdict = "FAIL"
 	}
-	if len(open) > 0 {
+	if len(open) > 0 && len(failed) == 0 { // else they may wait for what failed
 		verdict += "; undecided, which the profile does not allow: " + strings.Join(open, " ")
 		undecided -= len(open)
 	}
@@ -60,6 +75,10 @@ func (r *Report) Verdict() string {
 	}
 	return verdict
 }
+
+// lineBytes is up to what length a finding's problem, want and got stand in one
+// line.
+const lineBytes = 160
 
 type textWriter struct{ text strings.Builder }
 
@@ -93,16 +112,21 @@ func (t *textWriter) finding(f Finding) {
 	if subject != "" {
 		subject += ": "
 	}
+	var compared []string
+	if f.Want != "" {
+		compared = append(compared, "want "+f.Want)
+	}
+	if f.Got != "" {
+		compared = append(compared, "got "+f.Got)
+	}
 	text := subject + f.Problem
-	switch {
-	case f.Want != "" && f.Got != "":
-		text += fmt.Sprintf(" (want %s, got %s)", f.Want, f.Got)
-	case f.Want != "":
-		text += fmt.Sprintf(" (want %s)", f.Want)
-	case f.Got != "":
-		text += fmt.Sprintf(" (got %s)", f.Got)
+	if inOne := strings.Join(compared, ", "); inOne != "" && len(text)+len(inOne) < lineBytes {
+		text, compared = text+" ("+inOne+")", nil
 	}
 	t.line("  %s: %s", f.Level, text)
+	for _, line := range compared {
+		t.line("    %s", line)
+	}
 	if f.Hint != "" {
 		t.line("    %s", f.Hint)
 	}
@@ -145,19 +169,7 @@ func (t *textWriter) byReason(title string, gates []GateResult, of func(GateResu
 // details prints what the verdict rests on: inputs, counts, notes and claims.
 func (t *textWriter) details(r *Report) {
 	t.line("")
-	if r.Artifact != "" {
-		t.line("artifact  %s", r.Artifact)
-	}
-	if r.Set != "" {
-		t.line("set       %s", r.Set)
-	}
-	for _, trust := range r.Trust {
-		if digest := trust.Digest.String(); digest == r.Artifact || digest == r.Set {
-			t.line("trusted   %s, which it has", trust.Input)
-		} else {
-			t.line("trusted   %s %s", trust.Input, digest)
-		}
-	}
+	t.digests(r)
 	if r.Counts != nil {
 		t.counts(r.Counts)
 	}
@@ -170,6 +182,23 @@ func (t *textWriter) details(r *Report) {
 		t.line("self-declared, not checked against anything outside the submission")
 		for _, c := range r.SelfDeclared {
 			t.line("  %s: %s = %s", c.Source, c.Name, c.Value)
+		}
+	}
+}
+
+// digests prints what was verified, and on whose word.
+func (t *textWriter) digests(r *Report) {
+	if r.Artifact != "" {
+		t.line("artifact  %s", r.Artifact)
+	}
+	if r.Set != "" {
+		t.line("set       %s", r.Set)
+	}
+	for _, trust := range r.Trust {
+		if digest := trust.Digest.String(); digest == r.Artifact || digest == r.Set {
+			t.line("trusted   %s, which it has", trust.Input)
+		} else {
+			t.line("trusted   %s %s", trust.Input, digest)
 		}
 	}
 }

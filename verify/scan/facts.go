@@ -11,12 +11,13 @@ import (
 // File is all that reading a file once leaves behind. Gates look at these and
 // never at the file.
 type File struct {
-	Err    error           // reading or integrity; the other fields are then void
-	Digest manifest.Digest //
-	Size   int64           // bytes read
-	Head   []byte          // the first bytes, at most HeadBytes
-	Ranges [256]int64      // how often each byte value occurs; only where Options.Dense asks
-	Small  []byte          // the whole content, only of files that Whole read
+	Err     error           // reading or integrity; the other fields are then void
+	Digest  manifest.Digest //
+	Size    int64           // bytes read
+	Head    []byte          // the first bytes, at most HeadBytes
+	Ranges  [256]int64      // how often each byte value occurs; only where Options.Dense asks
+	Encoded int64           // characters in long runs of hexadecimal digits, or of base64; likewise
+	Small   []byte          // the whole content, only of files that Whole read
 
 	Header     *safetensors.Header // nil with HeaderErr, or where the file is no shard
 	HeaderErr  *safetensors.Error  // a violation of the format, or nil

@@ -24,7 +24,7 @@ import (
 type Options struct {
 	Workers  int                         // files read at a time, at least 1
 	Progress func(done, total int64)     // bytes; may be nil; one call at a time
-	Dense    func(content.TreeFile) bool // whether to count the values of a file's bytes
+	Dense    func(content.TreeFile) bool // whether to count the values of a file's bytes, and what is encoded in it
 }
 
 // Scanner reads the files of one tree.
@@ -97,7 +97,10 @@ func (s *Scanner) Whole(ctx context.Context, file content.TreeFile) *File {
 	s.progress(file.Size)
 	f := &File{Digest: manifest.DigestBytes(data), Size: file.Size, Head: slices.Clone(data[:min(HeadBytes, len(data))]), Small: data}
 	if s.options.Dense(file) {
+		var text encodedText
 		countBytes(&f.Ranges, data)
+		text.write(data)
+		f.Encoded = text.size()
 	}
 	return f
 }
@@ -170,12 +173,14 @@ func (s *Scanner) read(ctx context.Context, file content.TreeFile, ask Ask, free
 		readErr = reader.blocks(ctx, free, full)
 	}()
 	dense := s.options.Dense(file)
+	var text encodedText
 	for block := range full {
 		if shard != nil {
 			shard.write(block)
 		}
 		if dense {
 			countBytes(&f.Ranges, block)
+			text.write(block)
 		}
 		s.progress(int64(len(block)))
 		free <- block[:cap(block)]
@@ -186,7 +191,7 @@ func (s *Scanner) read(ctx context.Context, file content.TreeFile, ask Ask, free
 	case reader.size != file.Size:
 		return &File{Err: endsEarly(reader.size, file.Size)}
 	}
-	f.Size, f.Head = reader.size, reader.head
+	f.Size, f.Head, f.Encoded = reader.size, reader.head, text.size()
 	if f.Digest = file.Digest; reader.hash != nil {
 		f.Digest = manifest.FinishHash(reader.hash)
 	}

@@ -16,6 +16,9 @@ type module struct {
 	path   string // relative to the root
 	parsed python.Module
 	main   bool // started by the main path
+
+	started bool   // it is what a command of the main path runs, not only imported
+	folder  string // in which it runs, absolute
 }
 
 // moduleOf returns the file behind a start of Python, relative to the root, or "".
@@ -283,13 +286,20 @@ func hasNumericOption(m python.Module) bool {
 	})
 }
 
+// maxMistyped is how many letters apart two names may be to be taken for one.
+const maxMistyped = 2
+
 // nearest is a hint at the declared option that is most like a word.
 func nearest(m python.Module, word string) string {
 	word, _, _ = strings.Cut(word, "=")
-	best, distance := "", len(word)/2+1
+	best, distance := "", maxMistyped+1
 	for _, o := range m.Options {
 		for _, name := range o.Names {
-			if d := editDistance(word, name); !o.Positional && d < distance {
+			d := editDistance(word, name)
+			if strings.HasPrefix(name, "--") && (strings.HasPrefix(word, name) || strings.HasPrefix(name, word)) {
+				d = min(d, maxMistyped)
+			}
+			if !o.Positional && d < distance {
 				best, distance = name, d
 			}
 		}

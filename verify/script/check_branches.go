@@ -2,8 +2,10 @@ package script
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"slipway/verify/script/shell"
@@ -23,10 +25,10 @@ func (a *analysis) checkBranches() {
 		}
 		d := r.Taken[len(r.Taken)-1]
 		again := d.Asked != nil && sameCommand(d.Asked.Argv, a.server.Argv)
-		if !again && identity(st) == identity(a.server) {
-			continue
+		if again || identity(st) != identity(a.server) {
+			a.compareServers(r, st, again)
 		}
-		a.compareServers(r, st, again)
+		a.compareVariables(r, st)
 	}
 	a.checkSecondServer()
 }
@@ -58,6 +60,46 @@ func (a *analysis) compareServers(r *shell.Run, st *shell.Step, again bool) {
 		return
 	}
 	a.add(f)
+}
+
+// machineVariables are parts of names of variables that say how a machine is
+// used, and not what is served.
+var machineVariables = []string{"THREADS", "CACHE", "TMPDIR", "LOG", "VERBOS", "LD_LIBRARY_PATH", "HOME", "USER", "PIP_"}
+
+// compareVariables says which variables of the server a fallback changes: by
+// them it may serve another model with the same command line.
+func (a *analysis) compareVariables(r *shell.Run, st *shell.Step) {
+	names := map[string]bool{}
+	for _, variables := range []map[string]string{a.server.Variables, st.Variables} {
+		for name := range variables {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		mine, set := a.server.Variables[name]
+		other, kept := st.Variables[name]
+		if mine == other && set == kept || name == "PATH" || slices.ContainsFunc(machineVariables, func(part string) bool { return strings.Contains(name, part) }) {
+			continue
+		}
+		here, there := a.main.Tree.Sources(absoluteIn(a.server.Folder, mine)), r.Tree.Sources(absoluteIn(st.Folder, other))
+		if mine != "" && other != "" && len(here) > 0 && slices.Equal(here, there) {
+			continue // a copy of the same
+		}
+		weights := strings.Contains(strings.ToUpper(name), "MODEL") || strings.Contains(strings.ToUpper(name), "WEIGHT") || strings.Contains(strings.ToUpper(name), "CHECKPOINT")
+		outside := shell.Known(other) && strings.Contains(other, "/") && len(there) == 0
+		folder := other != "" && (len(there) > 0 || outside)
+		a.add(shell.Finding{Check: "C24", Warning: !weights || !folder, Path: st.Path, Line: st.Line,
+			Problem: fmt.Sprintf("a fallback changes the server's variable %s %s", name, r.Condition()),
+			Want:    shell.Shown(shownVariable(mine, set)), Got: shell.Shown(shownVariable(other, kept)),
+			Hint: "remove the fallback: make the first way work, and let the script fail where it does not"})
+	}
+}
+
+func shownVariable(value string, set bool) string {
+	if !set {
+		return "not set"
+	}
+	return strconv.Quote(value)
 }
 
 // programIdentity is what a server is, wherever it was copied to.

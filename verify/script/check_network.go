@@ -39,10 +39,29 @@ func networkOf(argv []string) string {
 		if slices.Contains([]string{"download", "login", "upload", "repo"}, sub) {
 			return name + " " + sub
 		}
-	case "gsutil", "aws", "gcloud", "rclone", "ssh", "scp", "gdown", "docker", "ollama":
+	case "nc", "ncat", "netcat", "telnet":
+		if words := shell.Operands(argv, "-w -p -s -x -X"); len(words) > 0 && shell.Known(words[0]) && !isLoopback(words[0]) && !listens(argv) {
+			return name
+		}
+	case "openssl":
+		if i := slices.Index(argv, "-connect"); sub == "s_client" && i > 0 && i+1 < len(argv) && !isLocal(argv[i+1]) {
+			return "openssl s_client"
+		}
+	case "rsync":
+		if shell.CopiesFromHost(argv) {
+			return name
+		}
+	case "sftp", "gsutil", "aws", "gcloud", "rclone", "ssh", "scp", "gdown", "docker", "ollama":
 		return name
 	}
 	return ""
+}
+
+// listens reports whether nc waits for others.
+func listens(argv []string) bool {
+	return slices.ContainsFunc(argv[1:], func(w string) bool {
+		return w == "--listen" || len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "l")
+	})
 }
 
 // isRemote reports whether a word is the address of another machine.
@@ -87,19 +106,7 @@ func (a *analysis) checkNetwork() {
 		}
 		a.checkRepositories(r, st, add)
 	})
-	for _, m := range a.modules {
-		for _, c := range m.parsed.Calls {
-			if len(c.Arguments) == 0 || !strings.HasSuffix(c.Name, ".from_pretrained") && !strings.HasSuffix(c.Name, "snapshot_download") && !strings.HasSuffix(c.Name, "hf_hub_download") {
-				continue
-			}
-			name := c.Arguments[0].Literal
-			if name == nil || !repository.MatchString(*name) || a.tree.Base[path.Join(a.tree.Root, *name)] != nil || a.tree.Base[path.Join(a.tree.Root, path.Dir(m.path), *name)] != nil {
-				continue
-			}
-			a.add(shell.Finding{Check: "C22", Warning: true, Path: m.path, Line: c.Line, Problem: fmt.Sprintf("%s(%q) names no folder of the submission: it would be asked of the model hub, and a grader has no network", c.Name, *name),
-				Hint: "name the folder of the shipped weights"})
-		}
-	}
+	a.checkNetworkOfModules()
 }
 
 // checkInstaller looks at pip.

@@ -106,6 +106,7 @@ func (a *analysis) checkPackages() {
 	for _, m := range a.modules {
 		for _, r := range python.Requirements(m.path, m.parsed) {
 			a.checkRequirement(r, m.main, silent)
+			a.checkVersion(r, m.main)
 		}
 		for _, i := range m.parsed.Imports {
 			a.checkImport(m, i, assumed)
@@ -185,7 +186,12 @@ func (a *analysis) checkImport(m module, i python.Import, assumed map[string]boo
 		return
 	}
 	if len(names) == 0 { // the table does not know it: its own name is a guess
-		if name := image.NormalName(top); m.main && a.present(name) != shell.Yes {
+		switch name := image.NormalName(top); {
+		case !m.main || a.present(name) == shell.Yes:
+		case m.started && !i.Optional && !a.bringsModule(top):
+			a.add(shell.Finding{Check: "C23", Warning: true, Path: m.path, Line: i.Line,
+				Problem: fmt.Sprintf("imports %s: no such module is in the submission, in Python or in a distribution that is known here", i.Module), Hint: "ship it, or vendor the wheel that has it"})
+		default:
 			assumed[top+" (a module)"] = true
 		}
 		return
@@ -208,6 +214,18 @@ func (a *analysis) shipsModule(m module, top string) bool {
 	for _, folder := range []string{path.Dir(m.path), ".", "code", "src", "lib"} {
 		at := path.Join(a.tree.Root, folder, top)
 		if a.tree.Base[at+".py"] != nil || a.tree.Base[at] != nil && a.tree.Base[at].Folder {
+			return true
+		}
+	}
+	return false
+}
+
+// bringsModule reports whether a file or folder of the submission has a module's
+// name, wherever it lies.
+func (a *analysis) bringsModule(top string) bool {
+	for p, n := range a.tree.Base {
+		name := path.Base(p)
+		if a.tree.Within(p) && (name == top+".py" || name == top && n.Folder || strings.HasPrefix(name, top+".") && strings.HasSuffix(name, ".so")) {
 			return true
 		}
 	}

@@ -13,9 +13,16 @@ import (
 // machine has nothing there.
 var buildFolders = []string{"/home", "/workspace", "/root", "/mnt", "/data", "/Users", "/content", "/kaggle", "/scratch", "/notebooks"}
 
+// elsewhereFolders are folders that an image may have, and that others lack.
+var elsewhereFolders = []string{"/app", "/srv", "/opt"}
+
 // buildPath returns the absolute path in a text that leads to a build machine,
 // or "".
-func (a *analysis) buildPath(text string) string {
+func (a *analysis) buildPath(text string) string { return a.pathBelow(text, buildFolders) }
+
+// pathBelow returns the first absolute path in a text that leads to one of some
+// folders and is not known to be there, or "".
+func (a *analysis) pathBelow(text string, folders []string) string {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '/' || i > 0 && !strings.ContainsRune("=:,'\" \t([{<>\n", rune(text[i-1])) {
 			continue
@@ -25,7 +32,7 @@ func (a *analysis) buildPath(text string) string {
 			p = p[:end]
 		}
 		i += max(0, len(p)-1)
-		for _, folder := range buildFolders {
+		for _, folder := range folders {
 			if strings.HasPrefix(p, folder+"/") && len(p) > len(folder)+1 && !a.allowed(p) {
 				return p
 			}
@@ -62,6 +69,8 @@ func (a *analysis) checkPaths() {
 		a.checkCaches(st, main)
 	})
 	a.checkWrites()
+	a.checkWritesOfModules()
+	a.checkSettings()
 	for _, m := range a.modules {
 		for _, literal := range m.parsed.Strings {
 			if p := a.buildPath(literal.Text); p != "" && strings.HasPrefix(strings.TrimSpace(literal.Text), p) {
@@ -85,6 +94,10 @@ func (a *analysis) checkStepPaths(st *shell.Step, main bool) {
 	for _, word := range st.Argv {
 		if p := a.buildPath(word); p != "" && !made(p) {
 			add("the command "+path.Base(st.Argv[0]), shell.Shown(p))
+		}
+		if p := a.pathBelow(word, elsewhereFolders); p != "" && !made(p) && !st.Tested {
+			a.add(shell.Finding{Check: "C20", Warning: true, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("the command %s names %s, which no submission brings", path.Base(st.Argv[0]), shell.Shown(p)),
+				Hint: "name it from the script's own folder or SUBMISSION_DIR"})
 		}
 	}
 	for name, value := range st.Variables {
@@ -203,6 +216,26 @@ func (a *analysis) checkWrites() {
 		if a.tree.Within(w.To) && !w.Guarded && !a.writable(w.To) {
 			a.add(shell.Finding{Check: "C20", Path: w.Path, Line: w.Line, Problem: fmt.Sprintf("%s writes %s, and graders mount the submission read-only", w.What, shell.Shown(a.tree.Relative(w.To))),
 				Hint: "write below ${TMPDIR:-/tmp}"})
+		}
+	}
+}
+
+// checkWritesOfModules looks for files that the served Python writes below the
+// submission. Whether a call happens is not known: these are warnings.
+func (a *analysis) checkWritesOfModules() {
+	for _, m := range a.withInline() {
+		for i := range m.parsed.Calls {
+			c := &m.parsed.Calls[i]
+			to := c.Writes()
+			at := absoluteIn(m.folder, to)
+			if c.WritesBeside() {
+				to, at = "beside itself", path.Join(a.tree.Root, m.path)
+			}
+			if to == "" || !m.main || !a.tree.Within(at) || a.writable(at) || chdirs(m) {
+				continue
+			}
+			a.add(shell.Finding{Check: "C20", Warning: true, Path: m.path, Line: c.Line, Problem: fmt.Sprintf("%s writes %s, below the submission, which graders mount read-only", c.Name, to),
+				Hint: "write below tempfile.gettempdir()"})
 		}
 	}
 }

@@ -94,6 +94,9 @@ func TestPathFaults(t *testing.T) {
 		{name: "moved virtual environment", folder: altered("exec python3 server.py", "exec venv/bin/serve").with("venv/bin/serve", "#!/home/builder/venv/bin/python3\nimport server\n"), check: "C18", line: 1, says: "/home/builder/venv/bin/python3"},
 		{name: "noexec path", folder: altered(`export PYTHONPATH="$PKG`, `export PYTHONPATH="/dev/shm/x`), check: "C20", line: 8, says: "/dev/shm/x"},
 		{name: "build path", folder: altered("--weights weights", "--weights /home/ubuntu/model"), check: "C20", line: 8, says: "/home/ubuntu/model"},
+		{name: "path of another image", folder: altered("--weights weights", "--weights /app/model"), check: "C20", line: 8, says: "names /app/model", warning: true},
+		{name: "path of another image, optional", folder: altered("--weights weights", "--weights /opt/model"), check: "C20", line: 8, says: "names /opt/model", warning: true},
+		{name: "path in settings", folder: altered("--weights weights", "--weights weights --host settings.json").with("settings.json", "{\"a\": 1,\n \"b\": [\"/home/ubuntu/model\"]}"), check: "C20", line: 2, says: "names /home/ubuntu/model", warning: true},
 		{name: "build path in a variable", folder: altered("exec python3", "export MODEL_DIR=/workspace/output/model\nexec python3"), check: "C20", line: 9, says: "/workspace/output/model"},
 		{name: "build path in Python", folder: goodFolder().with("server.py", serverSource+"MODEL = \"/home/ubuntu/model\"\n"), check: "C20", line: 10, says: "/home/ubuntu/model", warning: true},
 		{name: "mkdir", folder: altered("exec python3", "mkdir -p logs\nexec python3"), check: "C20", line: 8, says: "mkdir writes logs"},
@@ -105,6 +108,11 @@ func TestPathFaults(t *testing.T) {
 		{name: "absent helper", folder: altered("exec python3", ". ./env.sh\nexec python3"), check: "C20", line: 8, says: "env.sh"},
 		{name: "from another folder", folder: altered("cd \"$(dirname \"$0\")\"\n", ""), check: "C20", line: 7, says: "own folder", warning: true},
 		{name: "twice into one folder", folder: altered("export PYTHONPATH", "pip install --no-index -f wheels --target \"$PKG\" MarkupSafe\nexport PYTHONPATH"), check: "C20", line: 7, says: "second time", warning: true},
+	})
+	runClean(t, map[string]folder{
+		"settings":         altered("--weights weights", "--weights weights --host settings.json").with("settings.json", `{"b": "weights", "_name_or_path": "/home/ubuntu/model"}`),
+		"settings unnamed": goodFolder().with("settings.json", `{"b": "/home/ubuntu/model"}`),
+		"image's python":   altered("exec python3", "exec /opt/venv/bin/python3"),
 	})
 	writable := func(o *Options) {
 		o.Image.Mounts = append(o.Image.Mounts, image.Mount{Path: "/submission", ReadOnly: truth(false)})
@@ -143,7 +151,7 @@ func TestNetworkFaults(t *testing.T) {
 		{name: "hub", folder: altered("exec python3", "huggingface-cli download Qwen/Qwen3-0.6B --local-dir /tmp/m\nexec python3"), check: "C22", line: 8, says: "huggingface-cli download"},
 		{name: "repository", folder: altered("exec python3 server.py --port 8000 --weights weights", "export XDG_CACHE_HOME=/tmp/c\nexec vllm serve --enforce-eager --model Qwen/Qwen3-0.6B"), check: "C22", line: 9, says: "Qwen/Qwen3-0.6B"},
 		{name: "repository as a word", folder: altered("exec python3 server.py --port 8000 --weights weights", "export XDG_CACHE_HOME=/tmp/c\nexec vllm serve Qwen/Qwen3-0.6B --enforce-eager"), check: "C22", line: 9, says: "Qwen/Qwen3-0.6B"},
-		{name: "repository in Python", folder: goodFolder().with("server.py", serverSource+"import transformers\nt = transformers.AutoTokenizer.from_pretrained('Qwen/Qwen3-0.6B')\n"), check: "C22", line: 11, says: "Qwen/Qwen3-0.6B", warning: true},
+		{name: "repository in Python", folder: goodFolder().with("server.py", serverSource+"import transformers\nt = transformers.AutoTokenizer.from_pretrained('Qwen/Qwen3-0.6B')\n"), check: "C22", line: 11, says: "Qwen/Qwen3-0.6B"},
 		{name: "requirements", folder: altered("transformers\n", "-r requirements.txt\n").with("requirements.txt", "transformers @ https://example.com/t.whl\n"), check: "C22", line: 6, says: "requirements.txt names an address"},
 		{name: "no wheel", folder: altered("transformers\n", "transformers accelerate\n"), check: "C22", line: 6, says: "accelerate"},
 		{name: "no wheels", folder: altered("--find-links wheels", "--find-links wheelhouse"), check: "C22", line: 6, says: "wheelhouse, where none are"},
@@ -210,6 +218,7 @@ func TestPackageFaults(t *testing.T) {
 	partly := func(o *Options) { o.Image.Distributions = map[string]string{"torch": "2.7"} }
 	without := func(o *Options) { partly(o); o.Image.Absent = []string{"accelerate"} }
 	mxfp4 := goodFolder().with("server.py", "import torch\nimport transformers\n"+serverSource).with("weights/config.json", `{"quantization_config":{"quant_method":"mxfp4"}}`).with("wheels/accelerate-1.15.0-py3-none-any.whl", "size 1000")
+	templated := server("import transformers\nt.apply_chat_template([])\n")
 	runVectors(t, []vector{
 		{name: "accelerate, nobody says", folder: f, options: silent, check: "C09", line: 3, says: "accelerate"},
 		{name: "accelerate, complete image", folder: f, options: complete, check: "C09", line: 3, says: "accelerate"},
@@ -219,10 +228,13 @@ func TestPackageFaults(t *testing.T) {
 		{name: "a config's quantization, nobody says", folder: mxfp4, options: silent, check: "C09", says: "kernels", warning: true},
 		{name: "import", folder: goodFolder().with("server.py", "import torch\nimport einops\n"+serverSource), options: complete, check: "C09", line: 2, says: "einops"},
 		{name: "in an imported file", folder: goodFolder().with("server.py", "from lib import chat\n"+serverSource).with("lib/chat.py", "import transformers\nt.apply_chat_template([])\n"), options: complete, check: "C09", line: 2, says: "jinja2"},
+		{name: "old jinja2", folder: templated.with("wheels/jinja2-3.0.3-py3-none-any.whl", "size 1000"), check: "C09", line: 11, says: "3.1 or later"},
+		{name: "old jinja2 of the image", folder: templated, options: func(o *Options) { o.Image.Distributions = map[string]string{"jinja2": "2.11.3"} }, check: "C09", line: 11, says: "3.1 or later"},
 		{name: "hidden module", folder: goodFolder().with("server.py", "import json\n"+serverSource).with("json.py", "x = 1\n"), check: "C23", says: "hides Python's own module json"},
 		{name: "relative import", folder: altered("exec python3 server.py", "exec python3 -m app.main").with("app/__init__.py", "#\n").with("app/main.py", "from .chat import x\n"+serverSource), check: "C23", line: 1, says: "imports .chat"},
 		{name: "nothing installed", folder: goodFolder().with("serve.sh", "#!/bin/sh\ncd \"$SUBMISSION_DIR\" || exit 1\nexec python3 -u server.py --weights weights\n"), check: "C09", says: "installs none of the 4 wheels", warning: true},
 	})
+	runClean(t, map[string]folder{"new jinja2": templated.with("wheels/jinja2-3.1.6-py3-none-any.whl", "size 1000")})
 	good := f.with("wheels/accelerate-1.15.0-py3-none-any.whl", "size 1000").with("wheels/torch-2.7.0-cp312-cp312-any.whl", "size 1000")
 	for _, change := range []func(*Options){complete, partly, func(*Options) {}} {
 		o := graderOptions()

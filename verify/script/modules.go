@@ -16,18 +16,18 @@ const maxModules = 400
 // submission that these import, and so on.
 func (a *analysis) readModules() {
 	seen := map[string]bool{}
-	var read func(file string, folders []string, main bool)
-	read = func(file string, folders []string, main bool) {
+	var read func(file string, folders []string, main bool, working string)
+	read = func(file string, folders []string, main bool, working string) {
 		n := a.tree.Submitted(file)
 		if n == nil || n.Data == nil || seen[file] || len(seen) >= maxModules {
 			return
 		}
 		seen[file] = true
-		m := module{path: file, parsed: python.Scan(n.Data), main: main}
+		m := module{path: file, parsed: python.Scan(n.Data), main: main, folder: working}
 		a.modules = append(a.modules, m)
 		for _, i := range m.parsed.Imports {
 			for _, imported := range a.importedFiles(file, i, folders) {
-				read(imported, folders, main)
+				read(imported, folders, main, working)
 			}
 		}
 	}
@@ -53,12 +53,41 @@ func (a *analysis) readModules() {
 		if p.Module != "" && a.tree.Within(st.Folder) {
 			folders = append(folders, a.relativeFolder(st.Folder))
 		}
-		read(file, folders, main)
+		read(file, folders, main, st.Folder)
+		if main && (st == a.server || !st.Tested) {
+			a.markStarted(file)
+		}
 	})
 	if st := a.server; st != nil {
 		if file := a.applicationOf(st); file != "" {
-			read(file, []string{path.Dir(file)}, true)
+			read(file, []string{path.Dir(file)}, true, st.Folder)
+			a.markStarted(file)
 		}
+	}
+}
+
+// withInline are the modules and what the main path gives to python3 -c, whose
+// lines are those of the commands.
+func (a *analysis) withInline() []module {
+	modules := slices.Clone(a.modules)
+	for _, st := range a.main.Steps {
+		p, ok := shell.PythonOf(st.Argv)
+		if !ok || p.Code == "" || !shell.Known(p.Code) {
+			continue
+		}
+		m := module{path: st.Path, parsed: python.Scan([]byte(p.Code)), main: true, started: !st.Tested, folder: st.Folder}
+		for i := range m.parsed.Calls {
+			m.parsed.Calls[i].Line = st.Line
+		}
+		modules = append(modules, m)
+	}
+	return modules
+}
+
+// markStarted notes a file that a command of the main path runs.
+func (a *analysis) markStarted(file string) {
+	for i := range a.modules {
+		a.modules[i].started = a.modules[i].started || a.modules[i].path == file
 	}
 }
 

@@ -101,6 +101,7 @@ func (a *analysis) check() {
 	a.checkArguments()
 	a.checkPaths()
 	a.checkEnvironment()
+	a.checkVariables()
 	a.checkNetwork()
 	a.checkBranches()
 	a.checkCompilers()

@@ -312,6 +312,7 @@ func TestBounds(t *testing.T) {
 func FuzzAnalyse(f *testing.F) {
 	f.Add(goodScript)
 	f.Add("#!/bin/sh\nx=${y:?} a || b && c | d > e &\ncase $x in *) ;; esac\n[ -f a -o ! -d b ] && [[ a =~ b ]]\n")
+	f.Add("trap 'f; exec x' ERR\nf() { mkdir a && sed -i s/a/b/ c; }\nf & wait $!\nkill %1; tar xf a -C b; dd of=/dev/shm/a bs=9G count=9; exec 3<>/dev/tcp/a/1\n")
 	f.Add("for ((i=0;i<3;i++)); do a[i]=$i; done; declare -A m=([k]=v); echo ${m[k]} ${a[@]:1:2} <(x) $'a'\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 4096 {

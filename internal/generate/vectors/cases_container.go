@@ -12,30 +12,30 @@ func containers() []vector {
 		length("A01", "header length beyond the file", 1<<20),
 		length("A01", "header length of 2^63", 1<<63),
 		length("A02", "header of 100,000,001 bytes", 100_000_001),
-		header("A03", "two tensors overlap", "x", `{"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"x":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}}`, 6,
+		header("A03", "two tensors overlap", "S5", "x", `{"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"x":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}}`, 6,
 			`{"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"x":{"dtype":"U8","shape":[2],"data_offsets":[4,6]}}`, 6),
-		header("A03", "two names on one range", "x", `{"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"x":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}`, 4,
+		header("A03", "two names on one range", "S5", "x", `{"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"x":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}`, 4,
 			`{"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, 4),
-		header("A04", "a hole before a tensor", "x", `{"x":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}}`, 8, `{"x":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}`, 8),
-		header("A04", "a tail after the last tensor", badShard, goodHeader, 8, goodHeader, 4),
-		header("A05", "offsets that do not fit the shape", "x", `{"x":{"dtype":"U8","shape":[5],"data_offsets":[0,4]}}`, 4, goodHeader, 4),
-		header("A05", "offsets that end before they begin", "x", `{"x":{"dtype":"U8","shape":[4],"data_offsets":[4,0]}}`, 4, goodHeader, 4),
-		shape("product overflows", `[4294967296,4294967296]`, `[2,2]`),
-		shape("negative dimension", `[-4]`, `[4]`),
-		shape("fractional dimension", `[4.0]`, `[4]`),
-		shape("dimension with an exponent", `[4e0]`, `[4]`),
-		shape("dimension as text", `["4"]`, `[4]`),
-		header("A07", "a tensor's name twice", "x", `{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"x":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}`, 4,
+		header("A04", "a hole before a tensor", "S5", "x", `{"x":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}}`, 8, `{"x":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}`, 8),
+		header("A04", "a tail after the last tensor", "S5", badShard, goodHeader, 8, goodHeader, 4),
+		header("A05", "offsets that do not fit the shape", "S5", "x", `{"x":{"dtype":"U8","shape":[5],"data_offsets":[0,4]}}`, 4, goodHeader, 4),
+		header("A05", "offsets that end before they begin", "S5", "x", `{"x":{"dtype":"U8","shape":[4],"data_offsets":[4,0]}}`, 4, goodHeader, 4),
+		shape("product overflows", "S4", `[4294967296,4294967296]`, `[2,2]`),
+		shape("negative dimension", "S4", `[-4]`, `[4]`),
+		shape("fractional dimension", "S4", `[4.0]`, `[4]`),
+		shape("dimension with an exponent", "S4", `[4e0]`, `[4]`),
+		shape("dimension as text", "S4", `["4"]`, `[4]`),
+		header("A07", "a tensor's name twice", "S3", "x", `{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"x":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}`, 4,
 			`{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"y":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}`, 4),
-		header("A07", "dtype twice", "x", `{"x":{"dtype":"U8","dtype":"I8","shape":[4],"data_offsets":[0,4]}}`, 4, goodHeader, 4),
-		header("A07", "DTYPE beside dtype", "x", `{"x":{"dtype":"U8","DTYPE":"I8","shape":[4],"data_offsets":[0,4]}}`, 4, goodHeader, 4),
-		header("A08", "unknown type", "x", `{"x":{"dtype":"U2","shape":[4],"data_offsets":[0,1]}}`, 1, `{"x":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}}`, 1),
-		header("A08", "odd number of F4", "x", `{"x":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}}`, 2, `{"x":{"dtype":"F4","shape":[4],"data_offsets":[0,2]}}`, 2),
-		header("A09", "byte order mark", badShard, "\ufeff"+goodHeader, 4, goodHeader, 4),
-		header("A09", "invalid UTF-8", badShard, strings.Replace(goodHeader, "x", "\xff", 1), 4, strings.Replace(goodHeader, "x", "\u00ff", 1), 4),
-		header("A09", "header that begins with a space", badShard, " "+goodHeader, 4, goodHeader+" ", 4),
-		header("A10", "data in the spaces after the header", badShard, goodHeader+strings.Repeat(" ", 2<<20), 4, goodHeader+strings.Repeat(" ", 40), 4),
-		header("A10", "data in the metadata", badShard, metadata(2<<20), 4, metadata(40), 4),
+		header("A07", "dtype twice", "S3", "x", `{"x":{"dtype":"U8","dtype":"I8","shape":[4],"data_offsets":[0,4]}}`, 4, goodHeader, 4),
+		header("A07", "DTYPE beside dtype", "S3", "x", `{"x":{"dtype":"U8","DTYPE":"I8","shape":[4],"data_offsets":[0,4]}}`, 4, goodHeader, 4),
+		header("A08", "unknown type", "S6", "x", `{"x":{"dtype":"U2","shape":[4],"data_offsets":[0,1]}}`, 1, `{"x":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}}`, 1),
+		header("A08", "odd number of F4", "S4", "x", `{"x":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}}`, 2, `{"x":{"dtype":"F4","shape":[4],"data_offsets":[0,2]}}`, 2),
+		header("A09", "byte order mark", "S2", badShard, "\ufeff"+goodHeader, 4, goodHeader, 4),
+		header("A09", "invalid UTF-8", "S2", badShard, strings.Replace(goodHeader, "x", "\xff", 1), 4, strings.Replace(goodHeader, "x", "\u00ff", 1), 4),
+		header("A09", "header that begins with a space", "S2", badShard, " "+goodHeader, 4, goodHeader+" ", 4),
+		header("A10", "data in the spaces after the header", "S2", badShard, goodHeader+strings.Repeat(" ", 2<<20), 4, goodHeader+strings.Repeat(" ", 40), 4),
+		header("A10", "data in the metadata", "S3", badShard, metadata(2<<20), 4, metadata(40), 4),
 	}
 }
 
@@ -43,10 +43,11 @@ func metadata(n int) string {
 	return `{"__metadata__":{"note":"` + strings.Repeat("x", n) + `"},` + goodHeader[1:]
 }
 
-// header is a shard with a bad header beside one with a good header.
-func header(id, fault, names, bad string, badBytes int, good string, goodBytes int) vector {
+// header is a shard with a header that breaks a rule of package safetensors,
+// beside one with a good header.
+func header(id, fault, rule, names, bad string, badBytes int, good string, goodBytes int) vector {
 	return vector{
-		id: id, fault: fault, gate: "safetensors", names: names, twinText: "a shard of the same kind that the format allows",
+		id: id, fault: fault, gate: "safetensors", names: names, says: "(rule " + rule + ")", twinText: "a shard of the same kind that the format allows",
 		alter: func(s *submission) { s.raw[badShard] = rawShard(bad, badBytes) },
 		twin:  func(s *submission) { s.raw[badShard] = rawShard(good, goodBytes) },
 	}
@@ -54,7 +55,7 @@ func header(id, fault, names, bad string, badBytes int, good string, goodBytes i
 
 // length is a shard whose first eight bytes say something else than its header.
 func length(id, fault string, n uint64) vector {
-	v := header(id, fault, badShard, goodHeader, 4, goodHeader, 4)
+	v := header(id, fault, "S1", badShard, goodHeader, 4, goodHeader, 4)
 	v.alter = func(s *submission) {
 		data := rawShard(goodHeader, 4)
 		binary.LittleEndian.PutUint64(data, n)
@@ -64,9 +65,9 @@ func length(id, fault string, n uint64) vector {
 }
 
 // shape is a shard whose tensor has a shape that no tensor has.
-func shape(fault, bad, good string) vector {
+func shape(fault, rule, bad, good string) vector {
 	with := func(shape string) string {
 		return fmt.Sprintf(`{"x":{"dtype":"U8","shape":%s,"data_offsets":[0,4]}}`, shape)
 	}
-	return header("A06", fault, "x", with(bad), 4, with(good), 4)
+	return header("A06", fault, rule, "x", with(bad), 4, with(good), 4)
 }

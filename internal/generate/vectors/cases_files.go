@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"path"
-	"strings"
 )
 
 const indexPath = "weights/model.safetensors.index.json"
@@ -36,21 +35,21 @@ func withIndex(change func(*index)) func(*submission) {
 func soundIndex(*index) {}
 
 // indexed is a fault of the index beside the sound one.
-func indexed(id, fault, names string, change func(*index)) vector {
-	return vector{id: id, fault: fault, gate: "index", names: names, alter: withIndex(change), twin: withIndex(soundIndex), twinText: "the index that fits the shards"}
+func indexed(id, fault, names, says string, change func(*index)) vector {
+	return vector{id: id, fault: fault, gate: "index", names: names, says: says, alter: withIndex(change), twin: withIndex(soundIndex), twinText: "the index that fits the shards"}
 }
 
 // indexesAndFiles are faults of the index, of paths and of files beside the weights.
 func indexesAndFiles() []vector {
 	points := func(to string) func(*index) { return func(x *index) { x.WeightMap[norm] = to } }
-	lying := indexed("A19", "total_size lies", "total_size", func(x *index) { x.Metadata["total_size"] = 7 })
+	lying := indexed("A19", "total_size lies", indexPath, "total_size", func(x *index) { x.Metadata["total_size"] = 7 })
 	lying.gate, lying.warns = "", "index"
 	return []vector{
-		indexed("A11", "a shard that the index does not name", "small.safetensors", func(x *index) {
+		indexed("A11", "a shard that the index does not name", "weights/small.safetensors", "is not in the index", func(x *index) {
 			maps.DeleteFunc(x.WeightMap, func(_, shard string) bool { return shard == "small.safetensors" })
 		}),
-		indexed("A12", "the index names a shard that is not there", "gone.safetensors", points("gone.safetensors")),
-		indexed("A12", "the index names another shard than the tensor's", norm, points("small.safetensors")),
+		indexed("A12", "the index names a shard that is not there", "weights/gone.safetensors", "which is not there", points("gone.safetensors")),
+		indexed("A12", "the index names another shard than the tensor's", norm, "the index says", points("small.safetensors")),
 		{
 			id: "A13", fault: "one name in two shards, with other bytes", gate: "index", names: norm,
 			alter: func(s *submission) {
@@ -65,10 +64,10 @@ func indexesAndFiles() []vector {
 			},
 			twinText: "the tensor in the other shard alone",
 		},
-		indexed("A14", "the index leaves the folder", "../x.safetensors", points("../x.safetensors")),
-		indexed("A14", "the index names an absolute path", "/x.safetensors", points("/x.safetensors")),
-		indexed("A14", "the index names a path with a backslash", `a\\x`, points(`a\x`)),
-		indexed("A14", "the index names a path with NUL", `x\x00.safetensors`, points("x\x00.safetensors")),
+		indexed("A14", "the index leaves the folder", indexPath, "../x.safetensors", points("../x.safetensors")),
+		indexed("A14", "the index names an absolute path", indexPath, "/x.safetensors", points("/x.safetensors")),
+		indexed("A14", "the index names a path with a backslash", indexPath, `a\\x`, points(`a\x`)),
+		indexed("A14", "the index names a path with NUL", indexPath, `x\x00.safetensors`, points("x\x00.safetensors")),
 		link("a symbolic link to a shard", "weights/link.safetensors", "float.safetensors"),
 		link("a symbolic link to a folder", "more", "weights"),
 		link("a symbolic link to nothing", "gone", "nowhere"),
@@ -92,13 +91,15 @@ func file(id, fault, name, content, twinName, twinContent string) vector {
 	}
 }
 
+// link is a symbolic link, which no bundle may hold. A hard link is a regular
+// file like any other, and cannot be told from one.
 func link(fault, name, target string) vector {
 	return vector{id: "A15", fault: fault, gate: "paths", names: name, alter: func(s *submission) { s.links[name] = target }}
 }
 
 func twinNames(fault, name string) vector {
 	return vector{
-		id: "A17", fault: fault, gate: "paths", names: strings.TrimSuffix(name, "\u0301.md"), twinText: "another name",
+		id: "A17", fault: fault, gate: "paths", names: name, twinText: "another name",
 		alter: func(s *submission) { s.texts[name] = "x\n" },
 		twin:  func(s *submission) { s.texts["other.md"] = "x\n" },
 	}

@@ -11,6 +11,9 @@ import (
 // Programs that do not end, or not in this machine's memory, are refused when
 // they are loaded; a twin that does less is not.
 func TestEndlessTemplates(t *testing.T) {
+	// On a machine that is busy, or under the race detector, the limit of time
+	// may come before the one that is counted.
+	tooSlow := func(err error) bool { return strings.Contains(err.Error(), "the template takes too long") }
 	for _, tc := range []struct{ name, source, want, twin string }{
 		{"a macro that calls itself", `{% macro m(n) %}{{ m(n + 1) }}{% endmacro %}{{ m(0) }}`, "calls itself without end",
 			`{% macro m(n) %}{% if n < 100 %}{{ m(n + 1) }}{% endif %}{% endmacro %}{{ m(0) }}`},
@@ -35,7 +38,7 @@ func TestEndlessTemplates(t *testing.T) {
 		{"size", strings.Repeat("x", maxSource+1), "it has 1048577 bytes; at most 1048576 are taken", strings.Repeat("x", maxSource)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if _, err := parse(tc.source, "", nil); err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+			if _, err := parse(tc.source, "", nil); err == nil || !strings.Contains(err.Error(), tc.want) && !tooSlow(err) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: got %v, want %s", tc.name, err, tc.want)
 			}
 			template, err := parse(tc.twin, "", nil)

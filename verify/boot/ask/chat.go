@@ -66,8 +66,9 @@ func WithoutRepeats(questions []Question) (kept []Question, repeats int) {
 type Answer struct {
 	Question Question
 	Content  string
-	Finish   string // "stop", "length"
-	Tokens   int    // generated
+	Finish   string  // "stop", "length"
+	Tokens   int     // generated
+	IDs      []int32 // of them, where they were asked for and the server knows how to say them
 	Took     time.Duration
 	Tries    int
 	Failed   error
@@ -90,6 +91,7 @@ type Load struct {
 	Temperature float64
 	Request     time.Duration // limit of one try; 0: none
 	Attempts    int           // tries of a request; 0: one
+	IDs         bool          // the token ids are asked for
 }
 
 // All sends every question to the chat endpoint, load.Concurrency at a time,
@@ -119,18 +121,22 @@ func One(ctx context.Context, server Endpoint, question Question, load Load) Ans
 	for answer.Tries < max(1, load.Attempts) && ctx.Err() == nil {
 		var reply chatReply
 		answer.Tries++
-		answer.Exchange = server.post(ctx, ChatPath, map[string]any{
+		body := map[string]any{
 			"model":       "submission",
 			"messages":    []map[string]string{{"role": "user", "content": question.Question}},
 			"max_tokens":  load.MaxTokens,
 			"temperature": load.Temperature,
-		}, &reply, load.Request)
+		}
+		if load.IDs {
+			body["return_token_ids"] = true
+		}
+		answer.Exchange = server.post(ctx, ChatPath, body, &reply, load.Request)
 		if answer.Failed = answer.Exchange.Failed; answer.Failed == nil {
 			answer.Failed = reply.fault()
 		}
 		if answer.Failed == nil {
 			answer.Content, answer.Finish = *reply.Choices[0].Message.Content, reply.Choices[0].FinishReason
-			answer.Tokens = reply.Usage.CompletionTokens
+			answer.Tokens, answer.IDs = reply.Usage.CompletionTokens, reply.Choices[0].IDs
 			return answer
 		}
 	}
@@ -146,7 +152,8 @@ type chatReply struct {
 		Message struct {
 			Content *string `json:"content"`
 		} `json:"message"`
-		FinishReason string `json:"finish_reason"`
+		FinishReason string  `json:"finish_reason"`
+		IDs          []int32 `json:"token_ids"`
 	} `json:"choices"`
 	Usage struct {
 		CompletionTokens int `json:"completion_tokens"`

@@ -154,6 +154,24 @@ func walk(ctx context.Context, server Endpoint, c Continuation, load Load) Accep
 	return a
 }
 
+// Again asks for drafts after the contexts of steps once more, load.Concurrency
+// at a time, and returns how many ids are accepted in all, of each step as many as
+// before at most.
+func Again(ctx context.Context, server Endpoint, steps []DraftStep, load Load) (accepted int) {
+	again := make([]DraftStep, len(steps))
+	var group errgroup.Group
+	group.SetLimit(max(1, load.Concurrency))
+	for i, step := range steps {
+		again[i] = DraftStep{Context: step.Context, Target: step.Target}
+		group.Go(func() error { return server.Draft(ctx, &again[i], load).Failed })
+	}
+	_ = group.Wait() // a failed request accepts nothing
+	for i := range again {
+		accepted += min(again[i].Accepted, steps[i].Accepted)
+	}
+	return accepted
+}
+
 // DraftPath is where drafts are asked for.
 const DraftPath = "/draft"
 

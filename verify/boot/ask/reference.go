@@ -14,6 +14,7 @@ import (
 // over the whole vocabulary.
 type Reference struct {
 	ID       string        `json:"id"`
+	Question string        `json:"question,omitempty"` // "" in files that name it by its id only
 	Prompt   []int32       `json:"prompt"`
 	Answer   string        `json:"answer"`
 	Tokens   []int32       `json:"tokens"`
@@ -88,7 +89,7 @@ func referenceOne(ctx context.Context, server Endpoint, question Question, load 
 	if len(choice.Tokens) != len(choice.Logprobs.Content) {
 		return Reference{}, fmt.Errorf("the server has %d log-probabilities for %d tokens", len(choice.Logprobs.Content), len(choice.Tokens))
 	}
-	r := Reference{ID: question.ID, Prompt: reply.Prompt, Answer: choice.Message.Content, Tokens: choice.Tokens, Finish: choice.FinishReason}
+	r := Reference{ID: question.ID, Question: question.Question, Prompt: reply.Prompt, Answer: choice.Message.Content, Tokens: choice.Tokens, Finish: choice.FinishReason}
 	for _, token := range choice.Logprobs.Content {
 		r.Logprobs = append(r.Logprobs, token.Logprob)
 		step := []Candidate{}

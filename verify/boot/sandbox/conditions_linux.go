@@ -59,10 +59,7 @@ func (s *Sandbox) judge(first ready, mapped bool) []Condition {
 }
 
 func (v Volume) describe() string {
-	text := "half of the memory"
-	if v.Bytes > 0 {
-		text = bytesText(v.Bytes)
-	}
+	text := bytesText(v.Bytes)
 	if v.NoExec {
 		text += ", noexec"
 	}

@@ -9,17 +9,20 @@ import (
 	"time"
 )
 
-// removals are what a janitor removes.
+// removals are what a janitor ends and removes.
 type removals struct {
-	Folders []string // with all in them
-	Groups  []string // cgroups, once empty
-	Stop    bool     // no more of it: nothing is to be removed
+	Folders       []string // with all in them, once whoever lives in them is ended
+	Groups        []string // cgroups, once empty
+	Homes         []string // those who live in them are ended
+	ProcessGroups []int
+	Stop          bool // no more of it: nothing is to be removed
 }
 
 // Janitor keeps watch over folders, which may be made later: should this program
 // end in any way before stop is called, kill -9 of its whole process group
-// included, they are removed with all in them. It holds none of this program's
-// files or terminals. stop leaves the folders alone.
+// included, they are removed with all in them, after the processes that were
+// given their HOME, TMPDIR or GOTMPDIR there are killed. It holds none of this program's files or
+// terminals. stop leaves the folders alone.
 func Janitor(folders ...string) (stop func(), err error) {
 	var absolute []string
 	for _, folder := range folders {
@@ -38,6 +41,41 @@ func Janitor(folders ...string) (stop func(), err error) {
 		return nil, err
 	}
 	return j.stop, nil
+}
+
+// Keeper keeps watch over what is started without a sandbox: should this program
+// end in any way before Stop is called, all of the process group is killed, and
+// so is each process that left the group and still has the HOME. A nil one keeps
+// nothing.
+type Keeper struct{ janitor *janitor }
+
+// Keep makes the keeper of a start that is about to be, whose HOME nobody else
+// has.
+func Keep(home string) (*Keeper, error) {
+	j, err := startJanitor()
+	if err != nil {
+		return nil, err
+	}
+	if err := j.watch(removals{Homes: []string{home}}); err != nil {
+		j.stop()
+		return nil, err
+	}
+	return &Keeper{j}, nil
+}
+
+// Group tells of the start's process group.
+func (k *Keeper) Group(leader int) error {
+	if k == nil {
+		return nil
+	}
+	return k.janitor.watch(removals{ProcessGroups: []int{leader}})
+}
+
+// Stop ends the watch, and nothing else. It is called once.
+func (k *Keeper) Stop() {
+	if k != nil {
+		k.janitor.stop()
+	}
 }
 
 // janitor is the near end of one. This program holds the other end of its wire;
@@ -103,7 +141,9 @@ func janitorMain() int {
 			return 0
 		}
 		what.Folders, what.Groups = append(what.Folders, more.Folders...), append(what.Groups, more.Groups...)
+		what.Homes, what.ProcessGroups = append(what.Homes, more.Homes...), append(what.ProcessGroups, more.ProcessGroups...)
 	}
+	endLeft(append(what.Homes, what.Folders...), what.ProcessGroups)
 	for _, group := range what.Groups {
 		_ = removeGroup(group, janitorPatience) // nobody is left to tell
 	}

@@ -54,7 +54,7 @@ func TestCloseTakesAllAlong(t *testing.T) {
 func TestKilledOpenerLeavesNothing(t *testing.T) {
 	killed := func(t *testing.T, command *exec.Cmd) {
 		before := mounts(t)
-		o, stdout := startOpener(t, command)
+		o, stdout := startOpener(t, command, "opener")
 		groups := cgroups(t, command.Process.Pid)
 		if o.Held[sandbox.MemoryLimit] && len(groups) == 0 {
 			t.Error("a memory limit without a cgroup")
@@ -79,6 +79,58 @@ func TestKilledOpenerLeavesNothing(t *testing.T) {
 	t.Run("as an ordinary user", func(t *testing.T) { killed(t, asUser(t, testProgram(t))) })
 }
 
+// Without a sandbox neither: not one that forgot its HOME, nor one that left its
+// group.
+func TestKilledKeeperLeavesNothing(t *testing.T) {
+	killed := func(t *testing.T, command *exec.Cmd) {
+		o, _ := startOpener(t, command, "keeper")
+		until(t, "all three run", func() bool { return len(namedProcesses(t, o.Marker)) >= 3 })
+		bystander := exec.Command("tail", "-f", "/dev/null")
+		bystander.Env = []string{"HOME=" + o.Folder + "-of-another"}
+		if err := bystander.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = bystander.Process.Kill() }) // an error means that it has ended
+		if err := syscall.Kill(-command.Process.Pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		_ = command.Wait()
+		until(t, "no process is left", func() bool { return len(namedProcesses(t, o.Marker)) == 0 })
+		until(t, "its HOME is gone", func() bool { _, err := os.Stat(o.Folder); return errors.Is(err, os.ErrNotExist) })
+		if err := bystander.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := bystander.Wait(); err == nil || err.Error() != "signal: terminated" {
+			t.Errorf("somebody else's process ended with %v", err)
+		}
+	}
+	t.Run("as this user", func(t *testing.T) { killed(t, exec.Command("/proc/self/exe")) })
+	t.Run("as an ordinary user", func(t *testing.T) { killed(t, asUser(t, testProgram(t))) })
+}
+
+func TestKeeperStops(t *testing.T) {
+	home := t.TempDir()
+	keeper, err := sandbox.Keep(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("tail", "-f", "/dev/null")
+	command.Env, command.SysProcAttr = []string{"HOME=" + home}, &syscall.SysProcAttr{Setpgid: true}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := keeper.Group(command.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	keeper.Stop()
+	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err == nil || err.Error() != "signal: terminated" {
+		t.Errorf("ended with %v", err)
+	}
+}
+
 // Not even at the moment at which the first thing of a sandbox is there.
 func TestKilledWhileOpening(t *testing.T) {
 	s := open(t, sandbox.Options{Memory: 256 << 20})
@@ -101,11 +153,11 @@ func TestKilledWhileOpening(t *testing.T) {
 	}
 }
 
-// startOpener starts the opener in a process group of its own and returns what
-// it told and what else it prints.
-func startOpener(t *testing.T, command *exec.Cmd) (opened, io.Reader) {
+// startOpener starts the part that opens in a process group of its own and
+// returns what it told and what else it prints.
+func startOpener(t *testing.T, command *exec.Cmd, part string) (opened, io.Reader) {
 	t.Helper()
-	command.Env = append(command.Environ(), partVariable+"=opener")
+	command.Env = append(command.Environ(), partVariable+"="+part)
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = &syscall.SysProcAttr{}
 	}

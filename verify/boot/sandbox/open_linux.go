@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"slipway/manifest"
 )
 
@@ -48,6 +50,35 @@ type reply struct {
 
 // defaultShared is the size of a container's /dev/shm.
 const defaultShared = 64 << 20
+
+// mostTemp is the size of /tmp where nobody knows the grader's: enough for what
+// servers leave there, and too little for a second copy of a model.
+const mostTemp = 1 << 30
+
+// defaultTemp is the size of /tmp on a machine with so many bytes of memory, of
+// which a sandbox may use limit (0: all). It is whole MiB, and at least one.
+func defaultTemp(machine, limit int64) int64 {
+	size := int64(mostTemp)
+	for _, memory := range []int64{machine, limit} {
+		if memory > 0 {
+			size = min(size, memory/2)
+		}
+	}
+	return max(size>>20, 1) << 20
+}
+
+// machineMemory is this machine's, in bytes; 0 where the system does not say.
+func machineMemory() int64 {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit)
+}
+
+// gathered is where a machine keeps what its use brought: a grader's, being new,
+// has nothing there. Programs start without it.
+var gathered = []string{"/var/cache", "/var/log", "/var/spool", "/var/backups", "/srv", "/mnt", "/media"}
 
 // leastMemory is enough to start a program and see it fail.
 const leastMemory = 1 << 20
@@ -108,10 +139,16 @@ func (o *Options) complete() error {
 	if o.SharedMemory.Bytes == 0 {
 		o.SharedMemory.Bytes = defaultShared
 	}
+	if o.Temp.Bytes == 0 {
+		o.Temp.Bytes = defaultTemp(machineMemory(), o.Memory)
+	}
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
 	hide := o.Hide
+	if o.Root == "/" {
+		hide = slices.Concat(hide, gathered)
+	}
 	o.Hide = nil
 	for _, folder := range hide {
 		if path, err := filepath.EvalSymlinks(folder); err == nil && path != "/" && filepath.IsAbs(path) {

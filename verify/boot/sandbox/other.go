@@ -29,6 +29,18 @@ func Open(context.Context, Options) (*Sandbox, error) { return nil, unsupported(
 // Janitor returns an error that wraps ErrUnsupported.
 func Janitor(...string) (stop func(), err error) { return nil, unsupported() }
 
+// Keeper is never had on this system.
+type Keeper struct{}
+
+// Keep returns an error that wraps ErrUnsupported.
+func Keep(string) (*Keeper, error) { return nil, unsupported() }
+
+// Group does nothing.
+func (k *Keeper) Group(int) error { return nil }
+
+// Stop does nothing.
+func (k *Keeper) Stop() {}
+
 // Conditions returns none.
 func (s *Sandbox) Conditions() []Condition { return nil }
 

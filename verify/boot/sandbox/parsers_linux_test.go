@@ -185,3 +185,27 @@ func TestBytesText(t *testing.T) {
 		}
 	}
 }
+
+func TestDefaultTemp(t *testing.T) {
+	const mib, gib = 1 << 20, 1 << 30
+	for _, tc := range []struct {
+		name                 string
+		machine, limit, want int64
+	}{
+		{"much", 64 * gib, 0, gib},
+		{"just enough", 2 * gib, 0, gib},
+		{"a small machine", 1536*mib + 4096, 0, 768 * mib},
+		{"a small limit", 64 * gib, 256 * mib, 128 * mib},
+		{"a large limit", 64 * gib, 32 * gib, gib},
+		{"both small", 1 * gib, 1536 * mib, 512 * mib},
+		{"hardly any", 64 * gib, 1 * mib, 1 * mib},
+		{"unknown", 0, 0, gib},
+	} {
+		if got := defaultTemp(tc.machine, tc.limit); got != tc.want {
+			t.Errorf("%s: %d bytes, want %d", tc.name, got, tc.want)
+		}
+	}
+	if got := (Volume{Bytes: gib}).describe(); got != "1 GiB" {
+		t.Errorf("described as %q", got)
+	}
+}

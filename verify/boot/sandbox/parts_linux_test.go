@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +22,7 @@ import (
 // partVariable makes the test program one of its parts.
 const partVariable = "SLIPWAY_TEST_PART"
 
-var parts = map[string]func() int{"opener": openerPart, "nested": nestedPart, "opens": opensPart, "list": listPart, "calls": callsPart}
+var parts = map[string]func() int{"opener": openerPart, "keeper": keeperPart, "nested": nestedPart, "opens": opensPart, "list": listPart, "calls": callsPart}
 
 // testProgram copies this program to where any user may run it.
 func testProgram(t testing.TB) string {
@@ -84,6 +85,38 @@ func openerPart() int {
 		held[c.Name] = c.Held
 	}
 	tell(opened{Marker: marker, Folder: folder, Held: held})
+	select {}
+}
+
+// keeperPart starts, without a sandbox, a process for each way to get away, and
+// waits to be killed. The folder that it tells of is the HOME of them.
+func keeperPart() int {
+	tell := func(o opened) { _ = json.NewEncoder(os.Stdout).Encode(o) }
+	fail := func(err error) int { tell(opened{Error: err.Error()}); return 1 }
+	home, err := os.MkdirTemp("", "kept-")
+	if err != nil {
+		return fail(err)
+	}
+	if _, err := sandbox.Janitor(home); err != nil {
+		return fail(err)
+	}
+	keeper, err := sandbox.Keep(home)
+	if err != nil {
+		return fail(err)
+	}
+	marker := "marker-" + strconv.FormatInt(time.Now().UnixNano(), 10)
+	stay := " sh -c 'tail -f /dev/null; : " + marker + "' "
+	command := exec.Command("/bin/sh", "-c", "env -i"+stay+"& setsid"+stay+"& echo started; exec"+stay)
+	command.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + home}
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Stdout = io.Discard
+	if err := command.Start(); err != nil {
+		return fail(err)
+	}
+	if err := keeper.Group(command.Process.Pid); err != nil {
+		return fail(err)
+	}
+	tell(opened{Marker: marker, Folder: home})
 	select {}
 }
 

@@ -239,7 +239,38 @@ func (p *rootPlan) points(root string) error {
 			return err
 		}
 	}
+	if p.User == 0 {
+		if err := coverSecrets(root); err != nil {
+			return err
+		}
+	}
 	return protect(root, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+}
+
+// secrets are the files of a root that its root alone can read: patterns.
+var secrets = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssh/ssh_host_*_key"}
+
+// coverSecrets puts an empty file in the place of each.
+func coverSecrets(root string) error {
+	empty := scratch + "/empty"
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		return err
+	}
+	for _, pattern := range secrets {
+		found, err := filepath.Glob(root + pattern)
+		if err != nil {
+			return err
+		}
+		for _, at := range found {
+			if info, err := os.Lstat(at); err != nil || !info.Mode().IsRegular() {
+				continue // what a link leads to, no name here says
+			}
+			if err := mount(empty, at, "", unix.MS_BIND, ""); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // writeAccount covers a root's /etc/passwd or /etc/group, if it has one, with one

@@ -38,7 +38,7 @@ type Options struct {
 
 // Volume is a folder in memory.
 type Volume struct {
-	Bytes    int64 // 0: 64 MiB for /dev/shm, half of the machine's memory for /tmp
+	Bytes    int64 // 0: 64 MiB for /dev/shm; 1 GiB for /tmp, or half of the memory where that is less
 	NoExec   bool
 	ReadOnly bool
 }

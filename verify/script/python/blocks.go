@@ -15,9 +15,13 @@ type reader struct {
 	module Module
 	blocks []block
 
-	assigned map[string]string // what a name, or dotted name, was last assigned: the name of a call
-	argv     int               // line where sys.argv is used other than as a whole; 0: nowhere
-	readArgv bool              // sys.argv is used at all
+	assigned  map[string]string // what a name, or dotted name, was last assigned: the name of a call
+	bound     map[string]int    // how often a name is assigned
+	constants map[string]string // the strings among them
+	calls     int               // how many were looked at for what they set
+
+	argv     int  // line where sys.argv is used other than as a whole; 0: nowhere
+	readArgv bool // sys.argv is used at all
 	parsers  parserFacts
 }
 
@@ -55,7 +59,14 @@ func (r *reader) logicalLine(l logicalLine) {
 	if !r.allStrings(tokens) {
 		r.readStrings(tokens)
 	}
+	first := len(r.module.Calls)
 	r.readCalls(tokens)
+	optional, deferred, _ := r.placed(nil)
+	for i := first; i < len(r.module.Calls); i++ {
+		r.module.Calls[i].Optional, r.module.Calls[i].Deferred = optional, deferred
+	}
+	r.readConstant(tokens)
+	r.readEnvironment(tokens)
 	r.readTable(tokens)
 	if r.is(tokens[len(tokens)-1], ":") {
 		r.blocks = append(r.blocks, own)

@@ -37,8 +37,8 @@ func LocalProblems(files map[string]Module) []LocalProblem {
 			continue
 		}
 		if by := hides(p, files); by != "" {
-			name := strings.TrimSuffix(path.Base(p), ".py")
-			problem := LocalProblem{Path: p, Hides: name, Hint: "give the file another name"}
+			_, name := moduleAt(p)
+			problem := LocalProblem{Path: p, Hides: name, Hint: "give it another name"}
 			whose := "the installed module"
 			if IsStandard(name, 0) {
 				whose, problem.Hides = "Python's own module", ""
@@ -56,10 +56,19 @@ func LocalProblems(files map[string]Module) []LocalProblem {
 	return problems
 }
 
+// moduleAt returns the folder from which a file is imported, and its name: of a
+// package's __init__.py that of the package.
+func moduleAt(p string) (folder, name string) {
+	if path.Base(p) == "__init__.py" {
+		return path.Dir(path.Dir(p)), path.Base(path.Dir(p))
+	}
+	return path.Dir(p), strings.TrimSuffix(path.Base(p), ".py")
+}
+
 // hides returns a module beside p that imports, by an absolute name, the standard
 // or well-known module that p has the name of; "" where p hides nothing.
 func hides(p string, files map[string]Module) string {
-	folder, name := path.Dir(p), strings.TrimSuffix(path.Base(p), ".py")
+	folder, name := moduleAt(p)
 	if _, isPackage := files[path.Join(folder, "__init__.py")]; isPackage || loadedEarly[name] {
 		return ""
 	}

@@ -28,7 +28,13 @@ type Module struct {
 	Calls   []Call
 	Strings []Literal // docstrings left out; adjacent literals as one
 	Tables  []Table   // data that is written out in the source
-	Problem string    // why the source is no Python; what comes before it was read
+
+	Constants   map[string]string // names of the module that are bound once, to a plain string
+	Environment []Variable        // variables without which the module's import fails
+	Sets        []string          // variables that the module sets itself
+	SetsMore    bool              // it sets others, which cannot be told
+
+	Problem string // why the source is no Python; what comes before it was read
 
 	defines map[string]bool // functions and classes
 }
@@ -59,6 +65,8 @@ type Call struct {
 	Arguments []Argument
 	Within    []string // names of the calls in the with statements around it, outermost first
 	Line      int
+	Optional  bool // as an import's
+	Deferred  bool // as an import's
 }
 
 // Argument is one argument of a call.
@@ -106,7 +114,7 @@ func Scan(source []byte) Module {
 		return Module{Problem: fmt.Sprintf("its %d bytes are more than is read of a source file", len(source)),
 			OpenEnded: "it was not read"}
 	}
-	r := reader{src: trimMark(string(source)), module: Module{defines: map[string]bool{}}}
+	r := reader{src: trimMark(string(source)), module: Module{defines: map[string]bool{}}, bound: map[string]int{}, constants: map[string]string{}}
 	t := tokenizer{src: r.src, line: 1}
 	for {
 		line, ok := t.next()
@@ -116,6 +124,7 @@ func Scan(source []byte) Module {
 		r.logicalLine(line)
 	}
 	r.module.Problem = t.problem
+	r.module.Constants = r.constantsOnce()
 	r.readOptions()
 	return r.module
 }

@@ -36,8 +36,7 @@ func init() { // refers to itself by eval and command
 			}
 			return test(s, args, at)
 		},
-		"wait": func(s *shell, _ []string, _ syntax.Node) int { s.run.Waits = true; return 0 },
-		"kill": func(s *shell, args []string, at syntax.Node) int { return s.judge(perhapsYes, at) },
+		"wait": wait, "kill": kill,
 	}
 }
 
@@ -144,6 +143,8 @@ func (s *shell) option(name string, on bool) {
 	switch name {
 	case "e", "errexit":
 		s.errexit = on
+	case "E", "errtrace":
+		s.errtrace = on
 	case "u", "nounset":
 		s.nounset = on
 	case "f", "noglob":
@@ -248,7 +249,10 @@ func evaluate(s *shell, args []string, _ syntax.Node) int {
 	if err != nil {
 		return 1
 	}
+	was := s.quoted
+	s.quoted = true
 	s.nested(file.Stmts)
+	s.quoted = was
 	return s.status
 }
 
@@ -289,13 +293,14 @@ func readIn(s *shell, args []string, at syntax.Node) int {
 	if file == nil {
 		return 1
 	}
-	parameters, was := s.parameters, s.path
+	parameters, was, quoted := s.parameters, s.path, s.quoted
+	s.quoted = false
 	if len(args) > 1 {
 		s.parameters = args[1:]
 	}
 	s.path = n.Source
 	s.nested(file.Stmts)
-	s.parameters, s.path = parameters, was
+	s.parameters, s.path, s.quoted = parameters, was, quoted
 	if s.flow == returning {
 		s.flow = onward
 	}
@@ -341,6 +346,25 @@ func read(s *shell, args []string, _ syntax.Node) int {
 	return 0
 }
 
+// wait returns the status of the last of some background commands. One that
+// cannot be known was taken for success.
+func wait(s *shell, args []string, _ syntax.Node) int {
+	s.run.Waits = true
+	status := 0
+	for _, word := range args {
+		status = s.run.jobs[word]
+	}
+	return status
+}
+
+// kill fails for certain where it names a job and none was started.
+func kill(s *shell, args []string, at syntax.Node) int {
+	if len(args) > 0 && strings.HasPrefix(args[len(args)-1], "%") && len(s.run.jobs) == 0 {
+		return 1
+	}
+	return s.judge(perhapsYes, at)
+}
+
 // interactive is a wait for somebody who is not there.
 func (s *shell) interactive(what string) {
 	s.status = 1
@@ -362,9 +386,16 @@ func readLines(s *shell, args []string, _ syntax.Node) int {
 }
 
 func trap(s *shell, args []string, _ syntax.Node) int {
-	if len(args) > 1 && args[0] != "-" && args[0] != "" {
-		for _, signal := range args[1:] {
-			s.run.Traps = append(s.run.Traps, strings.TrimPrefix(strings.ToUpper(signal), "SIG"))
+	if len(args) < 2 {
+		return 0
+	}
+	for _, signal := range args[1:] {
+		signal = strings.TrimPrefix(strings.ToUpper(signal), "SIG")
+		if signal == "ERR" {
+			s.onFailure, s.failureAt = strings.TrimPrefix(args[0], "-"), s.at
+		}
+		if args[0] != "-" && args[0] != "" {
+			s.run.Traps = append(s.run.Traps, signal)
 		}
 	}
 	return 0

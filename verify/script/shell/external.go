@@ -19,7 +19,7 @@ func (s *shell) external(args []string, at syntax.Node, replaces bool) {
 		s.print(Unknown)
 		return
 	}
-	if program, ok := programs[path.Base(args[0])]; ok && (!strings.Contains(args[0], "/") || !s.run.Tree.Within(s.absolute(args[0]))) {
+	if program, ok := programs[path.Base(args[0])]; ok && !(path.Base(args[0]) == "rsync" && CopiesFromHost(args)) && (!strings.Contains(args[0], "/") || !s.run.Tree.Within(s.absolute(args[0]))) {
 		s.status = s.judge(program(s, args), at)
 		return
 	}
@@ -66,7 +66,7 @@ func (s *shell) external(args []string, at syntax.Node, replaces bool) {
 	}
 	s.effects(args)
 	d := decision{key: s.key(at.Pos()), choices: 1, text: "when " + clipped(Shown(strings.Join(args, " "))) + " fails", path: s.path, line: s.line(), Asked: st}
-	if s.tested > 0 {
+	if s.tested > 0 || s.onFailure != "" && !replaces && !s.subshell {
 		d.choices = 2
 	}
 	s.status = s.run.choose(d)
@@ -124,8 +124,8 @@ func (s *shell) shellProgram(args []string, given map[string]string, replaces bo
 			if rest := args[i+2:]; len(rest) > 0 {
 				c.name, c.parameters = rest[0], rest[1:]
 			}
-			at := c.at
-			c.statementsAt(file.Stmts, at)
+			c.quoted = true
+			c.statements(file.Stmts)
 			s.status = c.status
 			return true
 		}
@@ -146,12 +146,6 @@ func (s *shell) shellProgram(args []string, given map[string]string, replaces bo
 	return true
 }
 
-// statementsAt interprets text whose own lines mean nothing to a reader.
-func (s *shell) statementsAt(list []*syntax.Stmt, at syntax.Pos) {
-	s.statements(list)
-	s.at = at
-}
-
 // child is the shell of another script: variables that are exported, and no
 // functions.
 func (s *shell) child(given map[string]string, replaces bool) *shell {
@@ -167,7 +161,7 @@ func (s *shell) child(given map[string]string, replaces bool) *shell {
 		c.variables[name] = expand.Variable{Set: true, Exported: true, Kind: expand.String, Str: value}
 	}
 	c.errexit, c.nounset, c.pipefail, c.noglob, c.allexport, c.loops, c.calls = false, false, false, false, false, 0, 0
-	c.tested = 0
+	c.tested, c.onFailure = 0, ""
 	c.subshell = s.subshell || !replaces
 	return c
 }
@@ -184,7 +178,7 @@ func (s *shell) script(n *Node, args []string, given map[string]string, replaces
 		return
 	}
 	c.name, c.parameters, c.path, c.language = args[0], args[1:], n.Source, language(n.Data)
-	c.name = s.absolute(args[0])
+	c.name, c.quoted = s.absolute(args[0]), false
 	c.statements(file.Stmts)
 	s.status = c.status
 }
@@ -262,6 +256,7 @@ func (s *shell) wrote(what, to string) {
 
 // effects are what installers leave behind.
 func (s *shell) effects(args []string) {
+	s.changes(args)
 	if in, ok := InstallOf(args); ok {
 		for _, to := range in.Targets {
 			s.wrote(strings.Join(in.Name, " "), s.absolute(to))

@@ -24,10 +24,10 @@ func init() { // which refers to builtins, which refer to programs
 		"cat": cat, "head": ends, "tail": ends, "sort": same, "wc": count, "ls": list, "find": find,
 		"sleep": done, "sync": done, "clear": done, "true": done,
 		"uname": uname, "nproc": processors, "id": user, "whoami": printsUnknown, "hostname": printsUnknown, "date": printsUnknown,
-		"seq": sequence, "expr": printsUnknown, "df": printsUnknown, "free": printsUnknown, "du": printsUnknown, "stat": printsUnknown,
-		"tr": printsUnknown, "cut": printsUnknown, "sed": printsUnknown, "awk": printsUnknown, "uniq": printsUnknown, "jq": printsUnknown,
+		"seq": sequence, "expr": expression, "df": printsUnknown, "free": printsUnknown, "du": printsUnknown, "stat": printsUnknown,
+		"tr": printsUnknown, "cut": printsUnknown, "sed": stream, "awk": printsUnknown, "uniq": printsUnknown, "jq": printsUnknown,
 		"env": printsUnknown, "printenv": printsUnknown, "ps": printsUnknown, "lscpu": printsUnknown, "xargs": nil,
-		"grep": func(*shell, []string) Answer { return perhapsYes }, "diff": func(*shell, []string) Answer { return perhapsYes },
+		"grep": grep, "diff": func(*shell, []string) Answer { return perhapsYes },
 		"cmp":   func(*shell, []string) Answer { return perhapsYes },
 		"which": func(s *shell, args []string) Answer { return s.which(args[1:]) },
 	}
@@ -129,7 +129,11 @@ func makeTemporary(s *shell, args []string) Answer {
 func makeFolders(s *shell, args []string) Answer {
 	for _, word := range Operands(args, "-m --mode") {
 		p := s.absolute(word)
-		if n, there := s.run.Tree.Get(p); there == Yes && n.Folder {
+		n, there := s.run.Tree.Get(p)
+		if Known(p) && !has(args, "--parents", 'p') && (there == Yes || s.lacksAbove(p)) {
+			return No
+		}
+		if there == Yes && n.Folder {
 			continue
 		}
 		s.wrote("mkdir", p)
@@ -139,6 +143,15 @@ func makeFolders(s *shell, args []string) Answer {
 		}
 	}
 	return Yes
+}
+
+// lacksAbove reports whether the folder above a path is known not to be there:
+// in the submission, or in a folder that is empty at the start.
+func (s *shell) lacksAbove(p string) bool {
+	above := path.Dir(p)
+	_, there := s.run.Tree.Get(above)
+	fresh := slices.ContainsFunc([]string{"/tmp/", "/var/tmp/", "/dev/shm/"}, func(f string) bool { return strings.HasPrefix(above, f) })
+	return there == No && (fresh || s.run.Tree.Within(above))
 }
 
 func touch(s *shell, args []string) Answer {
@@ -196,6 +209,14 @@ func copyFiles(s *shell, args []string) Answer {
 		}
 	}
 	return Yes
+}
+
+// CopiesFromHost reports whether rsync is told of another machine.
+func CopiesFromHost(args []string) bool {
+	return slices.ContainsFunc(Operands(args, "-e --exclude --include -f"), func(word string) bool {
+		host, _, ok := strings.Cut(word, ":")
+		return ok && host != "" && !strings.Contains(host, "/")
+	})
 }
 
 func (s *shell) copyTree(from, to string, n *Node) {
@@ -443,6 +464,28 @@ func sequence(s *shell, args []string) Answer {
 		s.print(strconv.Itoa(n) + "\n")
 	}
 	return Yes
+}
+
+// grep may find nothing; what it finds is not looked for.
+func grep(s *shell, args []string) Answer {
+	if !has(args, "--quiet", 'q') && !has(args, "--silent", 'q') {
+		s.print(Unknown + "\n")
+	}
+	return perhapsYes
+}
+
+// expression is expr of two whole numbers: it fails where the result is 0.
+func expression(s *shell, args []string) Answer {
+	if len(args) == 4 {
+		a, errA := strconv.Atoi(args[1])
+		b, errB := strconv.Atoi(args[3])
+		results := map[string]int{"+": a + b, "-": a - b, "*": a * b}
+		if result, ok := results[args[2]]; ok && errA == nil && errB == nil {
+			s.print(strconv.Itoa(result) + "\n")
+			return IsTrue(result != 0)
+		}
+	}
+	return printsUnknown(s, args)
 }
 
 func (s *shell) which(names []string) Answer {

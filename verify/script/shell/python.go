@@ -11,7 +11,7 @@ type PythonStart struct {
 	Interpreter []string // options of Python itself
 	File        string   // the script; "-" for the standard input, "" without one
 	Module      string   // of -m
-	code        string   // of -c
+	Code        string   // of -c
 	Args        []string // what the script gets
 }
 
@@ -38,7 +38,7 @@ func PythonOf(argv []string) (p PythonStart, ok bool) {
 			p.Module, p.Args = argv[i+1], argv[i+2:]
 			return p, true
 		case word == "-c" && i+1 < len(argv):
-			p.code, p.Args = argv[i+1], argv[i+2:]
+			p.Code, p.Args = argv[i+1], argv[i+2:]
 			return p, true
 		case (word == "-W" || word == "-X" || word == "--check-hash-based-pycs") && i+1 < len(argv):
 			p.Interpreter = append(p.Interpreter, word, argv[i+1])

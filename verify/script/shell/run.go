@@ -36,8 +36,9 @@ type Run struct {
 	Notes    []string
 	Traps    []string // signals that the script handles
 	Waits    bool
-	Status   int // of the whole script
-	Ended    int // the line at which it ended early; 0: it did not
+	jobs     map[string]int // status of background commands by process
+	Status   int            // of the whole script
+	Ended    int            // the line at which it ended early; 0: it did not
 }
 
 // decision is a point at which the way on depends on what is not known here.
@@ -74,7 +75,7 @@ type Write struct {
 }
 
 func newRun(t *Tree, forced map[string]int) *Run {
-	return &Run{Tree: t.copied(), forced: forced, seen: map[string]int{}}
+	return &Run{Tree: t.copied(), forced: forced, seen: map[string]int{}, jobs: map[string]int{}}
 }
 
 // choose takes a decision: the forced one, or the first, which is noted.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -47,7 +48,11 @@ type shell struct {
 	path       string // of the script, as findings name it
 	language   syntax.LangVariant
 
-	errexit, nounset, pipefail, noglob, allexport, nullglob bool
+	onFailure string     // what trap runs for ERR
+	failureAt syntax.Pos // of that trap
+	quoted    bool       // what runs stands in a word of the script: its own lines mean nothing
+
+	errexit, errtrace, nounset, pipefail, noglob, allexport, nullglob bool
 
 	status  int
 	flow    flow
@@ -68,18 +73,24 @@ type shell struct {
 	at         syntax.Pos
 }
 
+// firstProcess is the number of the first background command.
+const firstProcess = 4242
+
 // sub returns a subshell: what it changes does not come back.
 func (s *shell) sub() *shell {
 	c := *s
 	c.variables, c.functions = maps.Clone(s.variables), maps.Clone(s.functions)
 	c.subshell, c.flow, c.locals = true, onward, nil
 	c.nesting++
+	if !s.errtrace {
+		c.onFailure = ""
+	}
 	return &c
 }
 
 // step counts, and ends a run that does not end by itself.
 func (s *shell) step(at syntax.Pos) bool {
-	if at.IsValid() {
+	if at.IsValid() && !s.quoted {
 		s.at = at
 	}
 	s.run.count++
@@ -124,8 +135,10 @@ func (s *shell) statement(st *syntax.Stmt) {
 		plain := *st
 		plain.Background, plain.Coprocess, plain.Disown = false, false, false
 		c.statement(&plain)
+		process := strconv.Itoa(firstProcess + len(s.run.jobs))
+		s.run.jobs[process] = c.status
 		s.status = 0
-		s.set("!", "4242")
+		s.set("!", process)
 		return
 	}
 	input, hasInput, output := s.input, s.hasInput, s.output
@@ -156,10 +169,27 @@ func (s *shell) statement(st *syntax.Stmt) {
 
 // errorExit ends the shell after a failure under set -e that nothing asks for.
 func (s *shell) errorExit(st *syntax.Stmt) {
-	if s.status == 0 || !s.errexit || s.tested > 0 || st.Negated || s.flow != onward {
+	if s.status == 0 || !s.errexit && s.onFailure == "" || s.tested > 0 || st.Negated || s.flow != onward {
 		return
 	}
 	if b, ok := st.Cmd.(*syntax.BinaryCmd); ok && (b.Op == syntax.AndStmt || b.Op == syntax.OrStmt) {
+		return
+	}
+	if text := s.onFailure; text != "" {
+		status, at := s.status, s.at
+		s.onFailure, s.at = "", s.failureAt
+		evaluate(s, []string{text}, nil)
+		s.at = at
+		if s.flow != onward {
+			return
+		}
+		s.status, s.onFailure = status, text
+		if !s.errexit {
+			return
+		}
+	}
+	if s.quoted {
+		s.end(s.line())
 		return
 	}
 	s.end(int(st.Pos().Line()))
@@ -415,9 +445,23 @@ func (s *shell) print(text string) {
 	}
 }
 
+// connects reports a redirection by which bash connects to another machine.
+func (s *shell) connects(rd *syntax.Redirect) {
+	if rd.Word == nil || s.language == syntax.LangPOSIX || !strings.HasPrefix(source(rd.Word), "/dev/") {
+		return
+	}
+	parts := strings.Split(s.literal(rd.Word), "/")
+	if len(parts) != 5 || parts[2] != "tcp" && parts[2] != "udp" || slices.Contains([]string{"localhost", "127.0.0.1", "0.0.0.0", "::1"}, parts[3]) || !Known(parts[3]) {
+		return
+	}
+	s.run.find(Finding{Check: "C22", Warning: s.tested > 0, Path: s.path, Line: s.line(),
+		Problem: "connects to " + parts[3] + ", and a grader has no network", Hint: "ship what it fetches"})
+}
+
 // redirect applies one redirection; false where it fails for certain.
 func (s *shell) redirect(rd *syntax.Redirect) bool {
 	errors := rd.N != nil && rd.N.Value != "1"
+	s.connects(rd)
 	switch rd.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
 		text, err := "", error(nil)
@@ -438,6 +482,9 @@ func (s *shell) redirect(rd *syntax.Redirect) bool {
 			return false
 		}
 		s.input, s.hasInput = Unknown, true
+		if s.absolute(s.literal(rd.Word)) == "/dev/null" {
+			s.input = ""
+		}
 		if n.Data != nil {
 			s.input = clip(string(n.Data))
 		}

@@ -24,11 +24,12 @@ type Node struct {
 // Tree is the file system that a script sees: the submission below root, what
 // the script made, and what is known of the machine.
 type Tree struct {
-	Root  string
-	image *image.Image
-	Base  map[string]*Node    // never altered
-	names map[string][]string // of what lies directly in each folder of base, sorted
-	made  map[string]*Node    // nil: removed
+	Root     string
+	image    *image.Image
+	Base     map[string]*Node    // never altered
+	names    map[string][]string // of what lies directly in each folder of base, sorted
+	made     map[string]*Node    // nil: removed
+	unpacked map[string]bool     // folders that hold what an archive had
 }
 
 // Answer is what can be said of a fact of the grader's machine.
@@ -57,7 +58,7 @@ func IsTrue(b bool) Answer {
 // NewTree returns what a script sees before it runs: files and what is known of
 // the machine, nil for nothing.
 func NewTree(files []File, i *image.Image) *Tree {
-	t := &Tree{Root: "/submission", image: i, Base: map[string]*Node{}, made: map[string]*Node{}}
+	t := &Tree{Root: "/submission", image: i, Base: map[string]*Node{}, made: map[string]*Node{}, unpacked: map[string]bool{}}
 	if i != nil && path.IsAbs(i.Submission) {
 		t.Root = path.Clean(i.Submission)
 	}
@@ -104,7 +105,7 @@ func (t *Tree) Home() string {
 // copied returns the tree for one run, which may write to it.
 func (t *Tree) copied() *Tree {
 	c := *t
-	c.made = maps.Clone(t.made)
+	c.made, c.unpacked = maps.Clone(t.made), maps.Clone(t.unpacked)
 	return &c
 }
 
@@ -136,6 +137,11 @@ func (t *Tree) Get(p string) (*Node, Answer) {
 	}
 	if n, ok := t.Base[p]; ok {
 		return n, Yes
+	}
+	for folder := range t.unpacked {
+		if strings.HasPrefix(p, folder+"/") {
+			return &Node{Executable: true}, perhapsYes
+		}
 	}
 	if t.Within(p) {
 		return nil, No
@@ -243,6 +249,20 @@ func (t *Tree) Below(p string) []string {
 	}
 	slices.Sort(found)
 	return found
+}
+
+// Sources are the submitted files that lie at or below an absolute path, there or
+// as copies, sorted.
+func (t *Tree) Sources(p string) []string {
+	found := map[string]bool{}
+	for _, nodes := range []map[string]*Node{t.Base, t.made} {
+		for at, n := range nodes {
+			if n != nil && n.Source != "" && (at == p || strings.HasPrefix(at, p+"/")) {
+				found[n.Source] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
 }
 
 // sizeOf is the size of a file, or of the submitted files below a folder.

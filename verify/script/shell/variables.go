@@ -152,11 +152,15 @@ func (s *shell) declaration(variant string) declaration {
 // declare is such a command where the language has it as a keyword.
 func (s *shell) declare(c *syntax.DeclClause) {
 	d := s.declaration(c.Variant.Value)
+	status := 0
 	for _, as := range c.Args {
 		if as.Naked && as.Name == nil { // an option, or a word that expands to an assignment
-			for _, word := range s.fields([]*syntax.Word{as.Value}) {
+			words := s.fields([]*syntax.Word{as.Value})
+			s.status = 0
+			for _, word := range words {
 				s.declareWord(&d, word)
 			}
+			status = max(status, s.status)
 			continue
 		}
 		name := as.Name.Value
@@ -170,6 +174,9 @@ func (s *shell) declare(c *syntax.DeclClause) {
 			_ = s.assign(target, v)
 		}
 		s.declared(name, false, d.export)
+	}
+	if s.flow == onward {
+		s.status = status // that of a substitution is lost: local x=$(false) succeeds
 	}
 }
 
@@ -310,6 +317,10 @@ func (s *shell) function(f function, args []string) {
 	}
 	parameters, loops, p := s.parameters, s.loops, s.path
 	s.parameters, s.loops, s.path = args, 0, f.path
+	quoted, onFailure := s.quoted, s.onFailure
+	if s.quoted = false; !s.errtrace {
+		s.onFailure = ""
+	}
 	s.locals = append(s.locals, map[string]expand.Variable{})
 	s.calls++
 	s.nesting++
@@ -324,7 +335,10 @@ func (s *shell) function(f function, args []string) {
 		}
 	}
 	s.locals = s.locals[:len(s.locals)-1]
-	s.parameters, s.loops, s.path = parameters, loops, p
+	s.parameters, s.loops, s.path, s.quoted = parameters, loops, p, quoted
+	if s.onFailure == "" {
+		s.onFailure = onFailure
+	}
 	if s.flow == returning {
 		s.flow = onward
 	}

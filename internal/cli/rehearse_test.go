@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"slipway/internal/generate/broken"
+	"slipway/verify/report"
+)
+
+// TestRehearseFlags rehearses a sound submission in the ways that the flags ask
+// for.
+func TestRehearseFlags(t *testing.T) {
+	if _, err := os.Stat(python); err != nil {
+		t.Skip("the server is of Python: ", err)
+	}
+	set, err := broken.Load(os.DirFS(filepath.Join("..", "..", "examples", "broken")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	written, err := set.Write(folder, set.Clean("majority.hcl"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile, err := os.ReadFile(written.Profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(profile), "  gates = [", "  may_undecided = [\"install\", \"startup\", \"deadline\", \"opened-files\", \"quality\"]\n  gates = [", 1)
+	text = strings.NewReplacer("= 120", "= 3600", "start_seconds   = 8", "start_seconds   = 60", "request_seconds = 5", "request_seconds = 60").Replace(text) // times are this machine's
+	without := text[:strings.Index(text, "quality {")]
+	own := `{"id":"1","question":"Most frequent: red blue red","answer":"red"}` + "\n" + `{"id":"2","question":"Most frequent: blue red blue","answer":"blue"}` + "\n"
+	golden := strings.NewReplacer(`"question":`, `"prompt":[],"tokens":[],"logprobs":[],"top":[],"finish_reason":"stop","question":`).Replace(own)
+	for name, data := range map[string]string{
+		"lenient.hcl": text, "without.hcl": without, "own.jsonl": own, "golden.jsonl": golden,
+		"other.jsonl": strings.ReplaceAll(golden, `"answer":"red"`, `"answer":"pink"`),
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sandboxed := canSandbox(t)
+	for name, test := range map[string]struct {
+		args  []string
+		bare  bool
+		code  int
+		gates map[string]report.Status
+	}{
+		"shrink":    {[]string{"--shrink", "--profile", "lenient.hcl"}, false, 0, map[string]report.Status{"batch": report.Pass, "deadline": report.Undecided, "quality": report.Undecided}},
+		"bare":      {[]string{"--bare", "--profile", "lenient.hcl"}, true, 0, map[string]report.Status{"startup": report.Undecided, "quality": report.Pass}},
+		"bare boot": {[]string{"--bare", "--require", "boot", "--profile", "lenient.hcl"}, true, 3, map[string]report.Status{"startup": report.Undecided}},
+		"questions": {[]string{"--profile", "without.hcl", "--questions", "own.jsonl", "--floor", "0.9"}, false, 0, map[string]report.Status{"quality": report.Pass}},
+		"no floor":  {[]string{"--profile", "without.hcl"}, false, 0, map[string]report.Status{"quality": report.Undecided}},
+		"golden":    {[]string{"--profile", "without.hcl", "--golden", "golden.jsonl"}, false, 0, map[string]report.Status{"quality": report.Undecided}},
+		"other":     {[]string{"--profile", "without.hcl", "--golden", "other.jsonl"}, false, 3, map[string]report.Status{"quality": report.Fail}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !sandboxed && !test.bare {
+				t.Skip("needs a sandbox")
+			}
+			result, code, stderr := rehearseFlags(t, folder, written.Folder, test.args)
+			if code != test.code {
+				t.Errorf("exit code %d, not %d: %s", code, test.code, stderr)
+			}
+			for id, want := range test.gates {
+				if g, _ := result.Report.Gate(id); g.Status != want {
+					t.Errorf("gate %s ends as %s, not %s:\n%s", id, g.Status, want, findingsText(g))
+				}
+			}
+		})
+	}
+}
+
+// rehearseFlags runs rehearse on a submission with files of a folder in the
+// flags.
+func rehearseFlags(t *testing.T, folder, submission string, flags []string) (result rehearsed, code int, complaint string) {
+	t.Helper()
+	args := []string{"rehearse", "--json"}
+	for _, flag := range flags {
+		if strings.HasSuffix(flag, ".hcl") || strings.HasSuffix(flag, ".jsonl") {
+			flag = filepath.Join(folder, flag)
+		}
+		args = append(args, flag)
+	}
+	var stdout, stderr bytes.Buffer
+	code = Run(context.Background(), Environment{
+		Args: append(args, submission), Stdout: &stdout, Stderr: &stderr, TempDir: t.TempDir(), Path: "/usr/bin:/bin", Version: "test",
+	})
+	if strings.Contains(stderr.String(), "is taken on this machine") {
+		t.Skip(stderr.String())
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &result); err != nil {
+		t.Fatalf("exit code %d, %v:\n%s", code, err, &stderr)
+	}
+	return result, code, stderr.String()
+}
