@@ -104,6 +104,14 @@ func parseMemory(text string) (int64, error) {
 func (r *rehearsal) boot(ctx context.Context, tree *content.Tree, result *report.Report) error {
 	if _, ok := tree.Lookup("serve.sh"); !ok {
 		r.step("not started: there is no serve.sh")
+		result.Decide([]report.GateResult{{ID: "startup", Status: report.Fail, Findings: []report.Finding{{
+			Level: report.Error, Path: "serve.sh", Problem: "is not there: nothing can be started",
+			Hint: fmt.Sprintf(`write one that starts the server on port %d; runtime "native" in bundle.hcl brings one`, r.options.Profile.Load.Port),
+		}}}}, nil)
+		return nil
+	}
+	if len(tree.Faults) > 0 {
+		r.step("not started: what gate paths found cannot be copied")
 		return nil
 	}
 	work := filepath.Join(r.work, "boot")

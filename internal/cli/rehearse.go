@@ -49,6 +49,7 @@ submission to run), or all.`,
 	asJSON := jsonFlag(cmd)
 	into := reportFlag(cmd)
 	to := cmd.Flags().String("to", "", "rehearse with this registry reference instead of the embedded registry")
+	details := cmd.Flags().Bool("details", false, "print the whole report: notes, counts and what was measured, too")
 	require := cmd.Flags().String("require", "static", "what must be decided here: static, boot or all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains([]string{"static", "boot", "all"}, *require) {
@@ -64,7 +65,7 @@ submission to run), or all.`,
 		if r.booting, err = b.rehearsal(); err != nil {
 			return err
 		}
-		r.shrink = b.shrink
+		r.shrink, r.details = b.shrink, *details
 		defer t.close()
 		if err := r.readTrust(cmd.Context(), &t); err != nil {
 			return err
@@ -91,6 +92,7 @@ type rehearsal struct {
 	options verify.Options
 	booting *boot.Rehearsal
 	shrink  bool // start a tiny twin of the model
+	details bool // print the whole report
 	report  *reportFolder
 	work    string
 	steps   int
@@ -308,8 +310,11 @@ func (r *rehearsal) missing(undecided []string) []string {
 
 func (r *rehearsal) printResult(result rehearsed) error {
 	fmt.Fprintln(r.Stdout)
-	if err := r.writeReport(result.Report); err != nil {
+	if err := r.writeReport(result.Report, r.details); err != nil {
 		return err
+	}
+	if !r.details {
+		fmt.Fprintln(r.Stdout, "\nnotes, counts and measurements: --details, or --report DIR for a page")
 	}
 	if len(result.Undecided) > 0 {
 		fmt.Fprintf(r.Stdout, "\nnot decided here: %s\n", strings.Join(result.Undecided, " "))

@@ -188,7 +188,7 @@ func (a *app) printReport(r *report.Report, asJSON bool) error {
 		if _, err := a.Stdout.Write(data); err != nil {
 			return err
 		}
-	} else if err := a.writeReport(r); err != nil {
+	} else if err := a.writeReport(r, true); err != nil {
 		return err
 	}
 	if r.Err() != nil {
@@ -198,9 +198,13 @@ func (a *app) printReport(r *report.Report, asJSON bool) error {
 }
 
 // writeReport prints a report for people, its verdicts coloured on a terminal.
-func (a *app) writeReport(r *report.Report) error {
+func (a *app) writeReport(r *report.Report, details bool) error {
 	var text strings.Builder
-	if err := r.WriteText(&text); err != nil {
+	write := r.WriteSummary
+	if details {
+		write = r.WriteText
+	}
+	if err := write(&text); err != nil {
 		return err
 	}
 	out := text.String()

@@ -73,7 +73,7 @@ func Start(options Options) (*Server, error) {
 		s.grace = 10 * time.Second
 	}
 	command := exec.Command("/bin/sh", script, "--port", strconv.Itoa(port))
-	command.Dir = options.TempDir
+	command.Dir = options.Folder // as a grader does, and a rehearsal
 	command.Env = []string{
 		"PATH=" + options.Path, "HOME=" + options.TempDir, "TMPDIR=" + options.TempDir, "SUBMISSION_DIR=" + options.Folder, "LC_ALL=C.UTF-8",
 	}

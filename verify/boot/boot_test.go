@@ -189,11 +189,15 @@ func TestDaemonThatHoldsTheOutput(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip(err)
 	}
-	s := start(t, `setsid sleep 600 &
+	options := submission(t, `setsid sleep 600 &
 echo $! > "$HOME/daemon"
 exit 0`)
+	s, err := Start(options)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		data, _ := os.ReadFile(filepath.Join(s.command.Dir, "daemon"))
+		data, _ := os.ReadFile(filepath.Join(options.TempDir, "daemon"))
 		if pid, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}

@@ -44,6 +44,9 @@ func (t *textWriter) summary(r *Report) {
 			t.line("")
 			t.line("fail %s", g.ID)
 			t.findings(g, Error)
+			for _, note := range g.Notes[:min(len(g.Notes), findingsShown)] {
+				t.line("  note: %s", note)
+			}
 		}
 	}
 	t.warnings(r.Gates)
@@ -208,6 +211,9 @@ func (t *textWriter) notes(gates []GateResult) {
 	begun := false
 	for _, g := range gates {
 		notes := g.Notes
+		if g.Status == Fail {
+			continue // its notes stand with its findings
+		}
 		if g.Status == Undecided || g.Status == NotApplicable {
 			notes = notes[1:] // the first is the reason
 		}
