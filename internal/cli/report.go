@@ -13,6 +13,7 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/content"
+	"slipway/verify"
 	"slipway/verify/page"
 	"slipway/verify/report"
 )
@@ -68,6 +69,21 @@ func openReport(cmd *cobra.Command, folder, subject string) (*reportFolder, erro
 		return nil, fmt.Errorf("--report: %w", err)
 	}
 	return &reportFolder{stage, folder, cmd.ErrOrStderr()}, nil
+}
+
+// verifyInto verifies a submission and writes the report into a folder, if any is
+// asked for.
+func (a *app) verifyInto(cmd *cobra.Command, folder, subject string, tree *content.Tree, options verify.Options) (*report.Report, error) {
+	into, err := openReport(cmd, folder, subject)
+	if err != nil {
+		return nil, err
+	}
+	defer into.abandon()
+	r, err := a.verify(cmd.Context(), tree, options)
+	if err != nil {
+		return nil, err
+	}
+	return r, into.write(r)
 }
 
 // within reports whether a path is a folder or lies in it.

@@ -155,16 +155,8 @@ fails or stays undecided where the profile does not allow that.`,
 			return err
 		}
 		defer tree.Close()
-		folder, err := openReport(cmd, *into, args[0])
+		r, err := a.verifyInto(cmd, *into, args[0], tree, options)
 		if err != nil {
-			return err
-		}
-		defer folder.abandon()
-		r, err := a.verify(cmd.Context(), tree, options)
-		if err != nil {
-			return err
-		}
-		if err := folder.write(r); err != nil {
 			return err
 		}
 		return a.printReport(r, *asJSON)

@@ -52,16 +52,8 @@ nothing could be counted; verify decides the others.`,
 			return manifest.WithHint(fmt.Errorf("audit %s: %s is not there", args[0], manifest.QuantizationPath),
 				"`slipway weights pack` writes one")
 		}
-		folder, err := openReport(cmd, *into, args[0])
+		r, err := a.verifyInto(cmd, *into, args[0], tree, options)
 		if err != nil {
-			return err
-		}
-		defer folder.abandon()
-		r, err := a.verify(cmd.Context(), tree, options)
-		if err != nil {
-			return err
-		}
-		if err := folder.write(r); err != nil {
 			return err
 		}
 		return a.printAudit(newAudit(r), *asJSON)
