@@ -206,7 +206,7 @@ func (o *observed) judgeAgain(v *verdict, what string) {
 // failedStart describes a start that ended in no healthy server, with its cause
 // where that is known.
 func failedStart(o startOutcome, want string) report.Finding {
-	f := report.Finding{Path: serveScript, Problem: o.problem, Want: want, Got: lastLines(o.log)}
+	f := report.Finding{Path: serveScript, Problem: o.problem, Want: want, Got: lastLines(o.log), Hint: o.remedy}
 	if c, line, ok := findCause(o.log + "\n" + o.problem); ok {
 		f.Problem, f.Hint = c.means+"; "+o.problem, c.remedy
 		if !strings.Contains(f.Got, clip(line)) {

@@ -29,6 +29,7 @@ type place interface {
 	dial(ctx context.Context, network, address string) (net.Conn, error)
 	alive() ([]string, error) // commands of the processes that the submission started and that still run
 	bound(port int) bool      // somebody listens there
+	listening() []int         // the ports where anybody does; nil where that cannot be told
 	conditions() []report.Condition
 	trace() *sandbox.Trace // nil where nothing is traced
 	killAll() error        // ends all that still runs
@@ -118,6 +119,9 @@ func (b *barePlace) bound(port int) bool {
 	return true
 }
 
+// listening cannot tell whose of this machine's ports are the submission's.
+func (b *barePlace) listening() []int { return nil }
+
 // bareConditions are those of a grader's machine that only a sandbox has.
 var bareConditions = []string{
 	sandbox.OwnNetwork, sandbox.ReadOnlySubmission, sandbox.SmallShared, sandbox.SmallTemp, sandbox.AnotherUser, sandbox.NoPrivilege, sandbox.ConfinedWrites, sandbox.Traced,
@@ -178,16 +182,15 @@ func (s *sandboxPlace) alive() ([]string, error) {
 }
 
 func (s *sandboxPlace) bound(port int) bool {
+	return slices.Contains(s.listening(), port)
+}
+
+func (s *sandboxPlace) listening() []int {
 	ports, err := s.Listening()
 	if err != nil {
-		return false
+		return nil
 	}
-	for _, p := range ports {
-		if p == port {
-			return true
-		}
-	}
-	return false
+	return append([]int{}, ports...)
 }
 
 func (s *sandboxPlace) conditions() []report.Condition {

@@ -231,6 +231,7 @@ func TestCleanSubmission(t *testing.T) {
 // Each fault fails its gate, and no other that could be decided passes for it.
 func TestFaults(t *testing.T) {
 	short := func(p *profiles.Profile) { p.Load.StartSeconds = 1.5 }
+	longer := func(p *profiles.Profile) { p.Load.StartSeconds = 4 } // time enough to be asked on a busy machine
 	for name, test := range map[string]struct {
 		testSubmission
 		gates   []string
@@ -248,8 +249,8 @@ func TestFaults(t *testing.T) {
 		"silent":         {testSubmission{script: "exit 0"}, []string{"startup"}, []string{"ended before it was healthy: exit status 0", "it printed nothing"}, false},
 		"never":          {testSubmission{fault: "never", profile: short}, []string{"startup"}, []string{"did not answer 200 within 1.5s", "HTTP 503"}, false},
 		"no port":        {testSubmission{script: "echo loading; exec sleep 1000", profile: short}, []string{"startup"}, []string{"connection refused", "loading"}, false},
-		"moved":          {testSubmission{fault: "moved", profile: short}, []string{"startup"}, []string{"HTTP 307"}, false},
-		"hangs":          {testSubmission{fault: "hangs", profile: short}, []string{"startup"}, []string{"last probe: not answered when the time was over"}, false},
+		"moved":          {testSubmission{fault: "moved", profile: longer}, []string{"startup"}, []string{"HTTP 307"}, false},
+		"hangs":          {testSubmission{fault: "hangs", profile: longer}, []string{"startup"}, []string{"last probe: not answered when the time was over"}, false},
 		"loopback":       {testSubmission{fault: "loopback"}, []string{"startup"}, []string{"listens on 127.0.0.1 only", "bind it to 0.0.0.0"}, true},
 		"state":          {testSubmission{fault: "state"}, []string{"startup"}, []string{"started again, at once", "another server runs"}, true},
 		"forgets":        {testSubmission{fault: "forgets"}, []string{"startup"}, []string{"started again, at once", "answers otherwise when it is started again"}, true},

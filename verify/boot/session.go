@@ -38,6 +38,7 @@ type session struct {
 type startOutcome struct {
 	report.Start
 	problem   string        // why it is not healthy; "" when it is
+	remedy    string        // what to do about it, where what was seen says so
 	probe     string        // what the last GET /health came to
 	loopback  bool          // it answers at 127.0.0.1 and not at its own address
 	installed time.Duration // to when the last installer was seen to run; 0: none ran
@@ -201,10 +202,25 @@ func (s *session) wait(ctx context.Context, o *startOutcome) error {
 				return context.Cause(ctx)
 			}
 			o.problem = fmt.Sprintf("GET /health did not answer 200 within %s; the last probe: %s", limit, o.probe)
+			o.remedy = lateRemedy(s.place.listening(), s.port, status)
 			return nil
 		case <-time.After(pollInterval):
 		}
 	}
+}
+
+// lateRemedy is what to do about a server that is not healthy in time, by the
+// ports that it listens on then (nil: unknown) and the last status of /health.
+func lateRemedy(ports []int, port, status int) string {
+	switch {
+	case status == http.StatusNotFound:
+		return "answer GET /health: with 503 while the model loads, then with 200"
+	case ports == nil || slices.Contains(ports, port):
+		return ""
+	case len(ports) > 0:
+		return fmt.Sprintf("listen on port %d, where the grader asks: it listens on %s", port, strings.Trim(fmt.Sprint(ports), "[]"))
+	}
+	return "bind the port first and load then: nothing listens yet when the time is over"
 }
 
 const (

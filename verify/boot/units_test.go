@@ -71,6 +71,24 @@ func TestWithoutRepeats(t *testing.T) {
 	}
 }
 
+func TestLateRemedy(t *testing.T) {
+	for _, tc := range []struct {
+		ports  []int
+		status int
+		want   string
+	}{
+		{nil, 0, ""},
+		{[]int{8000}, 503, ""},
+		{[]int{8000}, 404, "answer GET /health"},
+		{[]int{8080, 9000}, 0, "listen on port 8000, where the grader asks: it listens on 8080 9000"},
+		{[]int{}, 0, "bind the port first"},
+	} {
+		if got := lateRemedy(tc.ports, 8000, tc.status); !strings.HasPrefix(got, tc.want) || tc.want == "" && got != "" {
+			t.Errorf("%v, %d: %q", tc.ports, tc.status, got)
+		}
+	}
+}
+
 // Windows of 76 tokens begin where the conversations do, end where they do, and
 // are spread in between; short continuations are walked whole.
 func TestWindows(t *testing.T) {
