@@ -131,7 +131,12 @@ func testPort(t *testing.T) int {
 // inBoth runs a test in a sandbox, where this system lets us have one, and
 // without.
 func inBoth(t *testing.T, test func(t *testing.T, bare bool)) {
-	t.Run("bare", func(t *testing.T) { test(t, true) })
+	t.Run("bare", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("the same tests run in a sandbox")
+		}
+		test(t, true)
+	})
 	t.Run("sandbox", func(t *testing.T) {
 		opened, err := sandbox.Open(t.Context(), sandbox.Options{Submission: t.TempDir()})
 		if errors.Is(err, sandbox.ErrUnsupported) {
