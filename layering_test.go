@@ -26,7 +26,7 @@ var layers = map[string][]string{
 	"bundle/pack/...":  {"manifest", "manifest/safetensors"},
 	"bundle/goruntime": {"manifest", "manifest/content"},
 
-	"verify":               {"verify/report", "verify/audit", "verify/modelconfig", "verify/texts", "verify/words", "verify/profiles", "verify/image", "verify/scan", "verify/ternary", "verify/script", "verify/script/shell", "vendor-wheels", "manifest", "manifest/content", "manifest/safetensors"},
+	"verify":               {"verify/report", "verify/audit", "verify/modelconfig", "verify/texts", "verify/words", "verify/profiles", "verify/scan", "verify/ternary", "verify/script", "verify/script/shell", "vendor-wheels", "manifest", "manifest/content", "manifest/safetensors"},
 	"verify/report":        {"verify/words", "verify/scan", "manifest", "manifest/content"},
 	"verify/texts":         {"verify/report", "verify/words", "verify/script/python", "manifest"},
 	"verify/words":         {},
@@ -43,7 +43,7 @@ var layers = map[string][]string{
 	"verify/ternary":       {"manifest", "manifest/safetensors"},
 	"verify/contract":      {"manifest", "manifest/content", "manifest/safetensors"},
 	"verify/compare":       {"manifest", "manifest/content", "manifest/safetensors"},
-	"verify/boot":          {"verify/report", "verify/profiles", "verify/image", "verify/boot/...", "manifest", "manifest/safetensors"}, // runs the submission; the static gates must not. Reads headers to put zeros in the weights' place
+	"verify/boot":          {"verify/report", "verify/profiles", "verify/boot/...", "manifest", "manifest/safetensors"}, // runs the submission; the static gates must not. Reads headers to put zeros in the weights' place
 	"verify/boot/ask":      {"manifest"},
 	"verify/boot/sandbox":  {"manifest"},
 	"verify/boot/shrink":   {"manifest", "manifest/safetensors"},

@@ -34,7 +34,7 @@ func (c *coverage) againstContract() {
 		}
 		present[base.Role]++
 		if !slices.Equal(base.Shape, tensor.shape) {
-			c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "has another shape than in the base", Want: fmt.Sprint(base.Shape), Got: fmt.Sprint(tensor.shape),
+			c.Fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "has another shape than in the base", Want: fmt.Sprint(base.Shape), Got: fmt.Sprint(tensor.shape),
 				Hint: "export it in the base's shape: rows are outputs, the last dimension inputs, without padding"})
 		}
 		if base.Role == manifest.RoleVision || base.Role == manifest.RoleMTP {
@@ -46,10 +46,10 @@ func (c *coverage) againstContract() {
 		}
 	}
 	if c.same > 0 {
-		c.note("vision and MTP tensors: %d unchanged by their digests", c.same)
+		c.Note("vision and MTP tensors: %d unchanged by their digests", c.same)
 	}
 	if c.unknown > 0 {
-		c.warn(report.Finding{Path: c.model.name(), Problem: fmt.Sprintf("%s of vision and MTP stored, and unchanged cannot be shown: the contract has no digests of them", words.Are(int64(c.unknown), "tensor")),
+		c.Warn(report.Finding{Path: c.model.name(), Problem: fmt.Sprintf("%s of vision and MTP stored, and unchanged cannot be shown: the contract has no digests of them", words.Are(int64(c.unknown), "tensor")),
 			Hint: "`slipway weights contract DIR --digests` makes a contract of the base that has them (--contract)"})
 	}
 	for _, role := range slices.Sorted(maps.Keys(absent)) {
@@ -77,7 +77,7 @@ func (c *coverage) unchanged(name string, tensor logical, base manifest.Contract
 		return
 	}
 	if dtype := c.stored[tensor.at].DType.String(); dtype != base.DType {
-		c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "has another type than in the base, where it must be unchanged", Want: base.DType, Got: dtype,
+		c.Fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "has another type than in the base, where it must be unchanged", Want: base.DType, Got: dtype,
 			Hint: "copy it from the pinned revision, bytes and type, or leave all of its kind out where the task allows that"})
 		return
 	}
@@ -87,7 +87,7 @@ func (c *coverage) unchanged(name string, tensor logical, base manifest.Contract
 	case got.Hex() == base.SHA256:
 		c.same++
 	default:
-		c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "differs from the base, where it must be unchanged", Want: base.SHA256, Got: got.Hex(),
+		c.Fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "differs from the base, where it must be unchanged", Want: base.SHA256, Got: got.Hex(),
 			Hint: "copy it from the pinned revision, bytes and type, or leave all of its kind out where the task allows that"})
 	}
 }
@@ -98,7 +98,7 @@ func (c *coverage) noWider(name string, tensor logical, base manifest.ContractTe
 	stored, there := c.stored[tensor.at]
 	want, known := safetensors.ParseDType(base.DType)
 	if there && known && stored.DType.Bits() > want.Bits() {
-		c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "is stored in a wider type than the base's", Want: "at most that of " + base.DType, Got: stored.DType.String(),
+		c.Fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "is stored in a wider type than the base's", Want: "at most that of " + base.DType, Got: stored.DType.String(),
 			Hint: "store it in the base's type"})
 	}
 }
@@ -115,14 +115,14 @@ func (c *coverage) outside(shapes map[string][]int64) {
 			continue
 		}
 		if embedding := shapes[audit.EmbeddingName(c.base)]; !slices.Equal(embedding, tensor.shape) {
-			c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "is a head of another shape than the embedding", Want: fmt.Sprint(embedding), Got: fmt.Sprint(tensor.shape),
+			c.Fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "is a head of another shape than the embedding", Want: fmt.Sprint(embedding), Got: fmt.Sprint(tensor.shape),
 				Hint: "store one row for each token"})
 		}
 		c.noWider(name, tensor, c.base.Tensors[audit.EmbeddingName(c.base)])
 	}
-	f, level := report.Finding{Problem: "is not a tensor of the base", Hint: "remove it: the model has the base's tensors and no others"}, c.fail
+	f, level := report.Finding{Problem: "is not a tensor of the base", Hint: "remove it: the model has the base's tensors and no others"}, c.Fail
 	if slices.ContainsFunc(c.options.Profile.Bases, func(b profiles.Base) bool { return b.Label == "vision" }) {
-		f.Hint, level = "gate components judges what a vision submission adds", c.warn
+		f.Hint, level = "gate components judges what a vision submission adds", c.Warn
 	}
 	c.extra(extra, shapes, f, level)
 }

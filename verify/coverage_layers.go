@@ -25,15 +25,15 @@ func (c *coverage) missing(names []string, wanted map[string][]int64) {
 		return shard != ""
 	})
 	for shard, n := range inShard {
-		c.fail(report.Finding{Path: shard, Problem: fmt.Sprintf("is not there, and %s in it", words.Are(int64(n), "tensor of the model")), Hint: getShard})
+		c.Fail(report.Finding{Path: shard, Problem: fmt.Sprintf("is not there, and %s in it", words.Are(int64(n), "tensor of the model")), Hint: getShard})
 	}
 	whole := layersOf(wanted)
 	single, ranges := byLayer(names, func(l layer, n int) bool { return n == whole[l] })
 	for _, r := range ranges {
-		c.fail(report.Finding{Tensor: r.stack, Problem: fmt.Sprintf("%s missing (%s)", r.layers(), words.Plural(r.tensors, "tensor")), Hint: "export all layers, and copy all shards"})
+		c.Fail(report.Finding{Tensor: r.stack, Problem: fmt.Sprintf("%s missing (%s)", r.layers(), words.Plural(r.tensors, "tensor")), Hint: "export all layers, and copy all shards"})
 	}
 	for _, name := range single {
-		c.fail(report.Finding{Tensor: name, Problem: "is missing", Want: fmt.Sprint(wanted[name]), Hint: "export it too: the model has all tensors of its base"})
+		c.Fail(report.Finding{Tensor: name, Problem: "is missing", Want: fmt.Sprint(wanted[name]), Hint: "export it too: the model has all tensors of its base"})
 	}
 }
 

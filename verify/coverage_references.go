@@ -17,16 +17,16 @@ import (
 // references checks that every reference meets a stored tensor, and that every
 // stored tensor is referred to once.
 func (c *coverage) references() {
-	c.findings = append(c.findings, c.sub.unresolved...)
+	c.Findings = append(c.Findings, c.sub.unresolved...)
 	for file, n := range c.sub.absent {
 		if !slices.ContainsFunc(c.sub.unresolved, func(f report.Finding) bool { return f.Path == file }) {
-			c.fail(c.absentShard(file, n))
+			c.Fail(c.absentShard(file, n))
 		}
 	}
 	for key, uses := range c.sub.uses {
 		if _, ok := c.stored[key]; !ok {
 			for _, use := range uses {
-				c.fail(report.Finding{Path: key.File, Tensor: use.Entry, Problem: "refers to a stored tensor that is not in the shard", Want: key.Tensor,
+				c.Fail(report.Finding{Path: key.File, Tensor: use.Entry, Problem: "refers to a stored tensor that is not in the shard", Want: key.Tensor,
 					Hint: "write shards and quantization manifest in one export"})
 			}
 		}
@@ -36,7 +36,7 @@ func (c *coverage) references() {
 				names = append(names, use.Entry+" "+string(use.As))
 			}
 			slices.Sort(names)
-			c.fail(report.Finding{Path: key.File, Tensor: key.Tensor, Problem: "serves more than one entry", Got: strings.Join(names, ", "),
+			c.Fail(report.Finding{Path: key.File, Tensor: key.Tensor, Problem: "serves more than one entry", Got: strings.Join(names, ", "),
 				Hint: "store each tensor's own bytes"})
 		}
 	}
@@ -85,12 +85,12 @@ func (c *coverage) unreferenced() {
 			}
 		}
 		whole := !used[file]
-		c.summarise(file, copies, whole, c.fail, report.Finding{
+		c.summarise(file, copies, whole, c.Fail, report.Finding{
 			Problem: "is a floating-point copy of a tensor that the quantization manifest declares ternary",
 			Hint:    "remove it: a server could load it in place of the ternary one"})
-		tell := c.warn
+		tell := c.Warn
 		if c.rules().Counting == report.CountStrict {
-			tell = c.fail
+			tell = c.Fail
 		}
 		c.summarise(file, others, whole, tell, report.Finding{
 			Problem: "no entry of the quantization manifest refers to it", Hint: "remove it, or list what it is; it counts as stored"})

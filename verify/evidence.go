@@ -35,31 +35,12 @@ type evidence struct {
 	script  *script.Analysis // what serve.sh does; nil before analyse
 }
 
-// outcome is what a gate decides. A gate with an error fails whatever status
-// it gave; no status means pass.
-type outcome struct {
-	status   report.Status
-	findings []report.Finding
-	notes    []string
-}
-
-func (o *outcome) fail(f report.Finding) {
-	f.Level = report.Error
-	o.findings = append(o.findings, f)
-}
-
-func (o *outcome) warn(f report.Finding) {
-	f.Level = report.Warning
-	o.findings = append(o.findings, f)
-}
-
-func (o *outcome) note(format string, args ...any) {
-	o.notes = append(o.notes, fmt.Sprintf(format, args...))
-}
+// outcome is what a gate decides.
+type outcome struct{ report.Outcome }
 
 // add takes over what a search found.
 func (o *outcome) add(f texts.Found) {
-	o.findings, o.notes = append(o.findings, f.Findings...), append(o.notes, f.Notes...)
+	o.Findings, o.Notes = append(o.Findings, f.Findings...), append(o.Notes, f.Notes...)
 }
 
 func newEvidence(tree *content.Tree, facts map[string]*scan.File, sub *submission, options Options, contract *manifest.Contract) *evidence {
@@ -102,7 +83,7 @@ func newEvidence(tree *content.Tree, facts map[string]*scan.File, sub *submissio
 
 // undecided is the end of a gate whose input another gate refused.
 func undecided(reason string) outcome {
-	return outcome{status: report.Undecided, notes: []string{"could not be decided: " + reason}}
+	return outcome{report.Outcome{Status: report.Undecided, Notes: []string{"could not be decided: " + reason}}}
 }
 
 // setDigest returns the digest of the set of files; ok is false when one of

@@ -14,13 +14,13 @@ import (
 
 func decideConfig(e *evidence) outcome {
 	if len(e.sub.shards) == 0 {
-		return outcome{status: report.NotApplicable, notes: []string{"there is no .safetensors file"}}
+		return outcome{report.Outcome{Status: report.NotApplicable, Notes: []string{"there is no .safetensors file"}}}
 	}
 	var o outcome
 	for i := range e.sub.models {
 		c := configCheck{evidence: e, model: &e.sub.models[i]}
 		c.check()
-		o.findings, o.notes = append(o.findings, c.findings...), append(o.notes, c.notes...)
+		o.Findings, o.Notes = append(o.Findings, c.Findings...), append(o.Notes, c.Notes...)
 	}
 	reason := e.blocked
 	if e.sub.quantizationErr != nil && reason == "" {
@@ -28,7 +28,7 @@ func decideConfig(e *evidence) outcome {
 	}
 	if reason != "" { // shapes were not compared: undecided unless an error was found
 		end := undecided(reason)
-		o.status, o.notes = end.status, append(end.notes, o.notes...)
+		o.Status, o.Notes = end.Status, append(end.Notes, o.Notes...)
 	}
 	return o
 }
@@ -43,7 +43,7 @@ type configCheck struct {
 
 func (c *configCheck) check() {
 	if c.model.configPath == "" {
-		c.fail(report.Finding{Path: path.Join(c.model.folders[0], configName), Problem: "is missing",
+		c.Fail(report.Finding{Path: path.Join(c.model.folders[0], configName), Problem: "is missing",
 			Hint: "copy it from the base model: servers take the model's dimensions from it"})
 		return
 	}
@@ -78,7 +78,7 @@ func (c *configCheck) otherConfigs() {
 }
 
 func (c *configCheck) bad(p, problem, want, got, hint string) {
-	c.fail(report.Finding{Path: p, Problem: problem, Want: want, Got: got, Hint: hint})
+	c.Fail(report.Finding{Path: p, Problem: problem, Want: want, Got: got, Hint: hint})
 }
 
 // unsound records a small file that cannot be read as what it should be.
@@ -87,7 +87,7 @@ func (c *configCheck) unsound(p string, err error) {
 	if f.Hint == "" {
 		f.Hint = "correct it, or copy it from the base model"
 	}
-	c.fail(f)
+	c.Fail(f)
 }
 
 // unsound is the finding for a small file that cannot be read as what it
@@ -109,12 +109,12 @@ func (c *configCheck) shapes() {
 	case err != nil:
 		c.bad(c.model.configPath, err.Error(), "", "", "write the config of the model that is stored")
 	case !known:
-		c.note("%s: architecture %q is not one whose shapes are known here: only the vocabulary was compared", c.model.configPath, manifest.Clip(c.config.Architecture))
+		c.Note("%s: architecture %q is not one whose shapes are known here: only the vocabulary was compared", c.model.configPath, manifest.Clip(c.config.Architecture))
 		c.embedding(tensors)
 	case !c.judgedByConfig(c.model):
 		for _, t := range expected {
 			if got, there := tensors[t.Name]; there && !slices.Equal(got.shape, t.Shape) {
-				c.fail(c.otherShape(t, got))
+				c.Fail(c.otherShape(t, got))
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func (c *configCheck) embedding(tensors map[string]logical) {
 		}
 		want := []int64{c.config.Vocabulary, c.config.Hidden}
 		if (want[0] != 0 && want[0] != tensor.shape[0]) || (want[1] != 0 && want[1] != tensor.shape[1]) {
-			c.fail(c.otherShape(modelconfig.Tensor{Name: name, Shape: want}, tensor))
+			c.Fail(c.otherShape(modelconfig.Tensor{Name: name, Shape: want}, tensor))
 		}
 	}
 }
@@ -178,12 +178,12 @@ func (c *configCheck) noTokenizer(folder string) {
 	for _, name := range append([]string{"vocab.json"}, tokenizerModels...) {
 		for _, other := range []string{path.Join(folder, name), name} {
 			if _, there := c.facts[other]; there {
-				c.note("%s: there is no %s", other, p)
+				c.Note("%s: there is no %s", other, p)
 				return
 			}
 		}
 	}
-	c.warn(report.Finding{Path: p, Problem: "is missing", Hint: hint})
+	c.Warn(report.Finding{Path: p, Problem: "is missing", Hint: hint})
 }
 
 func (c *configCheck) inVocabulary(p, key string, ids []int64) {
@@ -215,7 +215,7 @@ func (c *configCheck) tokenizer(p string) bool {
 		c.bad(p, "has token ids beyond config.json's vocab_size", fmt.Sprintf("at most %d", c.config.Vocabulary-1), fmt.Sprint(v.Largest),
 			"take tokenizer and config from one model")
 	default:
-		c.note("%s: %d tokens, largest id %d, vocab_size %d", p, v.Tokens, v.Largest, c.config.Vocabulary)
+		c.Note("%s: %d tokens, largest id %d, vocab_size %d", p, v.Tokens, v.Largest, c.config.Vocabulary)
 	}
 	return true
 }
@@ -238,7 +238,7 @@ func (c *configCheck) generation(p string) bool {
 	c.inVocabulary(p, "eos_token_id", ends)
 	for _, id := range c.config.EndTokens {
 		if len(ends) > 0 && !slices.Contains(ends, id) {
-			c.warn(report.Finding{Path: p, Problem: "does not end on config.json's eos_token_id", Want: fmt.Sprint(id), Got: fmt.Sprint(ends),
+			c.Warn(report.Finding{Path: p, Problem: "does not end on config.json's eos_token_id", Want: fmt.Sprint(id), Got: fmt.Sprint(ends),
 				Hint: "list it too, or answers may run on past their end"})
 		}
 	}

@@ -19,7 +19,7 @@ func decideCoverage(e *evidence) outcome {
 	var o outcome
 	switch {
 	case len(e.sub.shards) == 0:
-		o.fail(report.Finding{Problem: "there is no .safetensors file, and so no tensor of the base", Hint: "see gate files"})
+		o.Fail(report.Finding{Problem: "there is no .safetensors file, and so no tensor of the base", Hint: "see gate files"})
 		return o
 	case e.blocked != "":
 		return undecided(e.blocked)
@@ -40,7 +40,7 @@ func decideCoverage(e *evidence) outcome {
 		} else if e.isSecond(m) {
 			continue
 		} else {
-			o.note("%s: another model, judged by that file (self-declared)", m.name())
+			o.Note("%s: another model, judged by that file (self-declared)", m.name())
 		}
 		o.cover(c)
 	}
@@ -58,14 +58,14 @@ func (o *outcome) cover(c *coverage) {
 	}
 	c.names()
 	c.heads()
-	o.findings, o.notes = append(o.findings, c.findings...), append(o.notes, c.notes...)
+	o.Findings, o.Notes = append(o.Findings, c.Findings...), append(o.Notes, c.Notes...)
 }
 
 // seconds refuses the models that the task does not take beside the first.
 func (o *outcome) seconds(e *evidence) {
 	for i := range e.sub.models {
 		if m := &e.sub.models[i]; e.isSecond(m) {
-			o.fail(report.Finding{Path: m.name(), Problem: fmt.Sprintf("is a second model: %s beside the model that is submitted", words.Plural(len(e.storedOf(m)), "tensor")),
+			o.Fail(report.Finding{Path: m.name(), Problem: fmt.Sprintf("is a second model: %s beside the model that is submitted", words.Plural(len(e.storedOf(m)), "tensor")),
 				Hint: fmt.Sprintf("remove the folder %s, or list its tensors in the quantization manifest", m.folders[0])})
 		}
 	}
@@ -93,11 +93,11 @@ func (c *coverage) plain() {
 	for _, key := range c.storedOf(c.model) {
 		facts := c.stats(key)
 		if facts.NonFinite > 0 {
-			c.fail(report.Finding{Path: key.File, Tensor: key.Tensor, Hint: "export it again, and look for the step that made them",
+			c.Fail(report.Finding{Path: key.File, Tensor: key.Tensor, Hint: "export it again, and look for the step that made them",
 				Problem: fmt.Sprintf("%s NaN or infinite, the first at element %d", words.Are(facts.NonFinite, "element"), facts.FirstNonFinite)})
 		}
 		if other := c.tensors[key.Tensor].at.File; path.Dir(other) != path.Dir(key.File) { // within one folder, gate index says so
-			c.fail(report.Finding{Path: key.File, Tensor: key.Tensor, Problem: "is stored in several folders", Got: other, Hint: "remove one"})
+			c.Fail(report.Finding{Path: key.File, Tensor: key.Tensor, Problem: "is stored in several folders", Got: other, Hint: "remove one"})
 		}
 	}
 	c.blockScales()
@@ -118,7 +118,7 @@ func (c *coverage) blockScales() {
 		dtype := c.stored[tensor.at].DType
 		_, scaled := c.tensors[name+scaleSuffix]
 		if (dtype == safetensors.F8E4M3 || dtype == safetensors.F8E5M2) && !scaled {
-			c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "is FP8 without its block scales", Want: name + scaleSuffix,
+			c.Fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: "is FP8 without its block scales", Want: name + scaleSuffix,
 				Hint: "store the scales beside it, or the weight in BF16"})
 		}
 	}
@@ -138,7 +138,7 @@ func (c *coverage) blockScale(name string, scale, weight logical) {
 			want[i] = (weight.shape[i] + max(block, 1) - 1) / max(block, 1)
 		}
 		if !slices.Equal(want, scale.shape) {
-			c.fail(report.Finding{Path: scale.at.File, Tensor: name, Problem: "does not have one scale for each block", Want: fmt.Sprint(want), Got: fmt.Sprint(scale.shape),
+			c.Fail(report.Finding{Path: scale.at.File, Tensor: name, Problem: "does not have one scale for each block", Want: fmt.Sprint(want), Got: fmt.Sprint(scale.shape),
 				Hint: fmt.Sprintf("config.json's weight_block_size is %v: quantize with it, or correct it", config.QuantBlock)})
 		}
 	}
@@ -154,20 +154,20 @@ func (c *coverage) names() {
 	}
 	config, p := c.model.config, c.model.configPath
 	if config == nil {
-		c.note("no contract and no readable config.json: only references were checked")
+		c.Note("no contract and no readable config.json: only references were checked")
 		return
 	}
 	prefix := modelconfig.TextPrefix(slices.Collect(maps.Keys(c.tensors)))
 	expected, known, err := modelconfig.Tensors(config, prefix)
 	switch {
 	case err != nil:
-		c.note("%s: %v; only references were checked", p, err)
+		c.Note("%s: %v; only references were checked", p, err)
 		return
 	case !known:
-		c.note("%s: architecture %q is not one whose tensors are known here: only references were checked", p, manifest.Clip(config.Architecture))
+		c.Note("%s: architecture %q is not one whose tensors are known here: only references were checked", p, manifest.Clip(config.Architecture))
 		return
 	}
-	c.note("no contract: the tensors are those that the submission's own %s implies (self-declared)", p)
+	c.Note("no contract: the tensors are those that the submission's own %s implies (self-declared)", p)
 	if !modelconfig.PrefixAllowed(config.Architecture, prefix) {
 		c.wrongPrefix(modelconfig.ShortPrefix, prefix, config.Architecture)
 	}
@@ -183,7 +183,7 @@ func (c *coverage) wrongPrefix(want, got, owner string) {
 			n++
 		}
 	}
-	c.fail(report.Finding{Path: c.model.name(), Problem: fmt.Sprintf("the names of %s begin otherwise than those of %s", words.Plural(n, "tensor"), owner),
+	c.Fail(report.Finding{Path: c.model.name(), Problem: fmt.Sprintf("the names of %s begin otherwise than those of %s", words.Plural(n, "tensor"), owner),
 		Want: want, Got: got, Hint: "rename the tensors, or loaders do not find them"})
 }
 
@@ -196,7 +196,7 @@ func (c *coverage) againstExpected(expected []modelconfig.Tensor) {
 		got, there := c.tensors[t.Name]
 		switch {
 		case there && !slices.Equal(got.shape, t.Shape):
-			c.fail(c.otherShape(t, got))
+			c.Fail(c.otherShape(t, got))
 		case !there && manifest.RoleOf(t.Name) != manifest.RoleHead: // gate config compares the tie flag
 			missing = append(missing, t.Name)
 		}
@@ -215,17 +215,17 @@ func (c *coverage) againstExpected(expected []modelconfig.Tensor) {
 		}
 	}
 	c.extra(extra, wanted, report.Finding{Problem: "is not a tensor of the model that config.json describes",
-		Hint: "remove it, or write the config of the model that is stored"}, c.fail)
+		Hint: "remove it, or write the config of the model that is stored"}, c.Fail)
 }
 
 // besidesText checks a vision or MTP tensor: allowed by the profile, and kept
 // in floating point.
 func (c *coverage) besidesText(name string, tensor logical, role manifest.Role) {
 	if c.options.Profile.VisionMTP == profiles.Forbidden {
-		c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: fmt.Sprintf("%s tensors are not allowed", role), Hint: "leave them out"})
+		c.Fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: fmt.Sprintf("%s tensors are not allowed", role), Hint: "leave them out"})
 	}
 	if tensor.kind != "" && tensor.kind != manifest.KindFloat {
-		c.fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: fmt.Sprintf("%s tensors stay unchanged", role), Want: manifest.KindFloat, Got: tensor.kind,
+		c.Fail(report.Finding{Path: tensor.at.File, Tensor: name, Problem: fmt.Sprintf("%s tensors stay unchanged", role), Want: manifest.KindFloat, Got: tensor.kind,
 			Hint: "store it as in the base, or leave all of them out where the task allows that"})
 	}
 }
@@ -244,7 +244,7 @@ func (c *coverage) heads() {
 	}
 	for i, name := range heads {
 		if i > 0 && !c.ofBase(name) {
-			c.fail(report.Finding{Path: c.tensors[name].at.File, Tensor: name, Problem: "is a second head", Got: heads[0],
+			c.Fail(report.Finding{Path: c.tensors[name].at.File, Tensor: name, Problem: "is a second head", Got: heads[0],
 				Hint: "keep the one that the server uses: two could hold two models' answers"})
 		}
 		if len(embeddings) > 0 {
@@ -278,9 +278,9 @@ func (c *coverage) tiedHead(name string, head, embedding logical) {
 	f := report.Finding{Path: head.at.File, Tensor: name, Hint: "drop it, or set tie_word_embeddings to false"}
 	if digest == other {
 		f.Problem = fmt.Sprintf("is a copy of the embedding that config.json says is the head: %s bytes for nothing", words.Grouped(stored.Bytes()))
-		c.warn(f)
+		c.Warn(f)
 		return
 	}
 	f.Problem = "differs from the embedding that config.json says is the head"
-	c.fail(f)
+	c.Fail(f)
 }

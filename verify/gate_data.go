@@ -17,9 +17,9 @@ func decideData(e *evidence) outcome {
 	for _, f := range read {
 		o.add(texts.Data(f))
 	}
-	o.note("%s looked through for the names of %d benchmarks; what the data was is for a reviewer to trace", words.Plural(len(read), "text file"), texts.Benchmarks())
+	o.Note("%s looked through for the names of %d benchmarks; what the data was is for a reviewer to trace", words.Plural(len(read), "text file"), texts.Benchmarks())
 	if unread := e.unread(); len(unread) > 0 {
-		o.note("too large to be looked through: %s", manifest.Clip(strings.Join(unread, ", ")))
+		o.Note("too large to be looked through: %s", manifest.Clip(strings.Join(unread, ", ")))
 	}
 	return o
 }

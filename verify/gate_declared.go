@@ -39,7 +39,7 @@ func (o *outcome) declaration(e *evidence, p string) {
 		return // gate files says so where it is required
 	}
 	if err := f.Unreadable(); err != nil {
-		o.fail(report.Finding{Path: p, Problem: err.Error(), Hint: manifest.Hint(err)})
+		o.Fail(report.Finding{Path: p, Problem: err.Error(), Hint: manifest.Hint(err)})
 		return
 	}
 	if p == backbonePath {
@@ -50,7 +50,7 @@ func (o *outcome) declaration(e *evidence, p string) {
 	}
 	var content any
 	if err := manifest.DecodeStrict(f.Small, &content); err != nil {
-		o.fail(unsound(p, f, fmt.Errorf("is not sound JSON: %w", err)))
+		o.Fail(unsound(p, f, fmt.Errorf("is not sound JSON: %w", err)))
 		return
 	}
 	values := leaves(content)
@@ -91,7 +91,7 @@ func (o *outcome) names(p string, base profiles.Base, values []leaf) {
 		return text == "" || slices.ContainsFunc(values, func(l leaf) bool { return strings.Contains(l.value, text) })
 	}
 	if !holds(base.Repository) {
-		o.fail(report.Finding{Path: p, Problem: "does not name the pinned " + base.Label + " base", Want: base.Repository, Hint: "slipway build writes the file where it is absent"})
+		o.Fail(report.Finding{Path: p, Problem: "does not name the pinned " + base.Label + " base", Want: base.Repository, Hint: "slipway build writes the file where it is absent"})
 	}
 	if holds(base.Revision) {
 		return
@@ -100,7 +100,7 @@ func (o *outcome) names(p string, base profiles.Base, values []leaf) {
 	for _, l := range values {
 		others = append(others, revisionPattern.FindAllString(l.value, 4)...)
 	}
-	o.fail(report.Finding{Path: p, Problem: "does not name the pinned revision of the " + base.Label + " base",
+	o.Fail(report.Finding{Path: p, Problem: "does not name the pinned revision of the " + base.Label + " base",
 		Want: base.Revision, Got: manifest.Clip(strings.Join(others, ", ")), Hint: "start from the pinned revision, and name all 40 digits of it"})
 }
 
@@ -112,26 +112,26 @@ func (o *outcome) declaredContract(e *evidence, declared manifest.Contract) {
 	}
 	trusted := e.contract
 	if trusted == nil {
-		o.note("%s: %d tensors, self-declared; no trusted contract to compare with", backbonePath, len(declared.Tensors))
+		o.Note("%s: %d tensors, self-declared; no trusted contract to compare with", backbonePath, len(declared.Tensors))
 		return
 	}
 	if declared.TiedHead != trusted.TiedHead {
-		o.fail(report.Finding{Path: backbonePath, Problem: "tied_head differs from the base", Want: fmt.Sprint(trusted.TiedHead), Got: fmt.Sprint(declared.TiedHead), Hint: theirs})
+		o.Fail(report.Finding{Path: backbonePath, Problem: "tied_head differs from the base", Want: fmt.Sprint(trusted.TiedHead), Got: fmt.Sprint(declared.TiedHead), Hint: theirs})
 	}
 	for _, name := range declared.Names() {
 		want, known := trusted.Tensors[name]
 		got := declared.Tensors[name]
 		switch {
 		case !known:
-			o.fail(report.Finding{Path: backbonePath, Tensor: name, Problem: "is not a tensor of the base", Hint: theirs})
+			o.Fail(report.Finding{Path: backbonePath, Tensor: name, Problem: "is not a tensor of the base", Hint: theirs})
 		case want.DType != got.DType || !slices.Equal(want.Shape, got.Shape) || want.Role != got.Role:
-			o.fail(report.Finding{Path: backbonePath, Tensor: name, Problem: "differs from the base",
+			o.Fail(report.Finding{Path: backbonePath, Tensor: name, Problem: "differs from the base",
 				Want: fmt.Sprintf("%s %v %s", want.DType, want.Shape, want.Role), Got: fmt.Sprintf("%s %v %s", got.DType, got.Shape, got.Role), Hint: theirs})
 		}
 	}
 	for _, name := range trusted.Names() {
 		if _, there := declared.Tensors[name]; !there && trusted.Tensors[name].Role == manifest.RoleBackbone {
-			o.fail(report.Finding{Path: backbonePath, Tensor: name, Problem: "the base's tensor is not listed", Hint: theirs})
+			o.Fail(report.Finding{Path: backbonePath, Tensor: name, Problem: "the base's tensor is not listed", Hint: theirs})
 		}
 	}
 }
@@ -142,10 +142,10 @@ const theirs = "use the pinned base's own: slipway build writes it where it is a
 // pins compares a repository and revision that a file gives for a base.
 func (o *outcome) pins(p string, base profiles.Base, repository, revision string) {
 	if repository != base.Repository {
-		o.fail(report.Finding{Path: p, Problem: "names another base model", Want: base.Repository, Got: manifest.Clip(repository), Hint: "start from the base that the task pins, and name it"})
+		o.Fail(report.Finding{Path: p, Problem: "names another base model", Want: base.Repository, Got: manifest.Clip(repository), Hint: "start from the base that the task pins, and name it"})
 	}
 	if revision != base.Revision {
-		o.fail(report.Finding{Path: p, Problem: "names another revision of the base model", Want: base.Revision, Got: manifest.Clip(revision), Hint: "start from the pinned revision, and name all 40 digits of it"})
+		o.Fail(report.Finding{Path: p, Problem: "names another revision of the base model", Want: base.Revision, Got: manifest.Clip(revision), Hint: "start from the pinned revision, and name all 40 digits of it"})
 	}
 }
 
@@ -162,13 +162,13 @@ func languageBase(bases []profiles.Base) profiles.Base {
 // quantizationManifest reports what makes the manifest unreadable, and compares
 // the base that it names.
 func (o *outcome) quantizationManifest(e *evidence) {
-	o.findings = append(o.findings, e.sub.spare...)
+	o.Findings = append(o.Findings, e.sub.spare...)
 	if p := e.sub.quantizationPath; e.sub.quantizationErr != nil {
 		f := unsound(p, e.facts[p], e.sub.quantizationErr)
 		if f.Hint == "" {
 			f.Hint = "correct it, or write it again; the gates that need it are undecided until then"
 		}
-		o.fail(f)
+		o.Fail(f)
 	}
 	q, bases := e.sub.quantization, e.options.Profile.Bases
 	if q == nil || len(bases) == 0 {
@@ -187,16 +187,16 @@ func (o *outcome) quantizationManifest(e *evidence) {
 func (o *outcome) inventory(e *evidence) {
 	f := e.facts[manifest.InventoryPath]
 	if f == nil {
-		o.note("there is no %s", manifest.InventoryPath)
+		o.Note("there is no %s", manifest.InventoryPath)
 		return
 	}
 	if err := f.Unreadable(); err != nil {
-		o.fail(report.Finding{Path: manifest.InventoryPath, Problem: err.Error(), Hint: manifest.Hint(err)})
+		o.Fail(report.Finding{Path: manifest.InventoryPath, Problem: err.Error(), Hint: manifest.Hint(err)})
 		return
 	}
 	inventory, err := manifest.DecodeInventory(f.Small)
 	if err != nil {
-		o.fail(report.Finding{Path: manifest.InventoryPath, Problem: err.Error(), Hint: "build the bundle again"})
+		o.Fail(report.Finding{Path: manifest.InventoryPath, Problem: err.Error(), Hint: "build the bundle again"})
 		return
 	}
 	there := make(map[string]manifest.File, len(e.tree.Files))
@@ -209,12 +209,12 @@ func (o *outcome) inventory(e *evidence) {
 		if got, ok := there[want.Path]; ok {
 			o.inventoryRow(want, got, e.facts[want.Path])
 		} else {
-			o.fail(report.Finding{Path: want.Path, Problem: "is in the inventory and not there", Hint: "copy it too, or build the bundle again"})
+			o.Fail(report.Finding{Path: want.Path, Problem: "is in the inventory and not there", Hint: "copy it too, or build the bundle again"})
 		}
 	}
 	for _, file := range e.tree.Files {
 		if !listed[file.Path] {
-			o.fail(report.Finding{Path: file.Path, Problem: "is not in the inventory", Hint: "build the bundle again"})
+			o.Fail(report.Finding{Path: file.Path, Problem: "is not in the inventory", Hint: "build the bundle again"})
 		}
 	}
 }
@@ -233,7 +233,7 @@ func (o *outcome) inventoryRow(want, got manifest.File, f *scan.File) {
 	default:
 		return
 	}
-	o.fail(finding)
+	o.Fail(finding)
 }
 
 // claimsShown bounds the values that are repeated from one declaration.

@@ -40,7 +40,7 @@ func (o *outcome) weights(e *evidence) {
 	} else if slices.ContainsFunc(e.tree.Files, func(f content.TreeFile) bool { return isTorch(f.Path) }) {
 		f.Hint = toSafetensors
 	}
-	o.fail(f)
+	o.Fail(f)
 }
 
 const toSafetensors = "convert the weights to safetensors (safetensors.torch.save_file, or save_pretrained), and remove this form of them"
@@ -63,9 +63,9 @@ func (o *outcome) required(e *evidence) {
 		}
 		switch {
 		case len(matches) == 0:
-			o.fail(report.Finding{Path: r.Path, Problem: "is required and not there", Hint: hint})
+			o.Fail(report.Finding{Path: r.Path, Problem: "is required and not there", Hint: hint})
 		case !slices.ContainsFunc(matches, func(f content.TreeFile) bool { return f.Size > 0 }):
-			o.fail(report.Finding{Path: matches[0].Path, Problem: "is required and empty", Hint: hint})
+			o.Fail(report.Finding{Path: matches[0].Path, Problem: "is required and empty", Hint: hint})
 		}
 	}
 }
@@ -110,10 +110,10 @@ func (o *outcome) runtime(e *evidence, file content.TreeFile, f *scan.File) bool
 		return false
 	}
 	if e.rebuilt != nil && e.rebuilt.err == nil && program.Err == nil && e.rebuilt.digest == program.Digest {
-		o.note("%s: %s bytes of the runtime, which was built again from its source", file.Path, words.Grouped(f.Size))
+		o.Note("%s: %s bytes of the runtime, which was built again from its source", file.Path, words.Grouped(f.Size))
 		return true
 	}
-	o.warn(report.Finding{Path: file.Path, Problem: "is exempt as part of the vendored runtime, which was not proven to be what its source builds",
+	o.Warn(report.Finding{Path: file.Path, Problem: "is exempt as part of the vendored runtime, which was not proven to be what its source builds",
 		Got: words.Grouped(f.Size) + " bytes", Hint: "slipway verify --rebuild proves it"})
 	return true
 }
@@ -127,33 +127,33 @@ func (o *outcome) companion(file content.TreeFile, f *scan.File) {
 	}
 	switch {
 	case looksLikeSafetensors(f.Head, f.Size):
-		o.fail(report.Finding{Path: file.Path, Problem: "holds safetensors bytes under another extension", Hint: hint})
+		o.Fail(report.Finding{Path: file.Path, Problem: "holds safetensors bytes under another extension", Hint: hint})
 	case slices.Contains(weightExtensions, extension):
-		o.fail(report.Finding{Path: file.Path, Problem: "is of a type that weights come in", Got: extension, Hint: hint})
+		o.Fail(report.Finding{Path: file.Path, Problem: "is of a type that weights come in", Got: extension, Hint: hint})
 	case extension == ".whl":
 		if signatureOf(f.Head) != zipName {
-			o.fail(report.Finding{Path: file.Path, Problem: "is no wheel: it does not begin as a ZIP archive", Hint: hint})
+			o.Fail(report.Finding{Path: file.Path, Problem: "is no wheel: it does not begin as a ZIP archive", Hint: hint})
 		}
 	case signatureOf(f.Head) != "":
-		o.fail(report.Finding{Path: file.Path, Problem: "holds " + signatureOf(f.Head) + " under another extension", Hint: hint})
+		o.Fail(report.Finding{Path: file.Path, Problem: "holds " + signatureOf(f.Head) + " under another extension", Hint: hint})
 	case slices.Contains(compiledExtensions, extension) && f.Size > maxUnknownBytes:
-		o.fail(report.Finding{Path: file.Path, Problem: "is compiled code, which no gate looks into, and larger than such a file may be",
+		o.Fail(report.Finding{Path: file.Path, Problem: "is compiled code, which no gate looks into, and larger than such a file may be",
 			Want: fmt.Sprintf("at most %d bytes", maxUnknownBytes), Got: fmt.Sprintf("%d bytes", f.Size), Hint: "ship source, or a wheel"})
 	case slices.Contains(compiledExtensions, extension):
-		o.warn(report.Finding{Path: file.Path, Problem: "is compiled code, which no gate looks into", Hint: "ship source, or a wheel"})
+		o.Warn(report.Finding{Path: file.Path, Problem: "is compiled code, which no gate looks into", Hint: "ship source, or a wheel"})
 	case slices.Contains(textExtensions, extension):
 		if bits := entropy(&f.Ranges); bits > maxTextEntropy {
-			o.fail(report.Finding{Path: file.Path, Problem: "is text as dense as encoded weights",
+			o.Fail(report.Finding{Path: file.Path, Problem: "is text as dense as encoded weights",
 				Want: fmt.Sprintf("at most %.1f bits a byte", maxTextEntropy), Got: fmt.Sprintf("%.2f", bits),
 				Hint: "remove it, or ship what it encodes as itself"})
 		} else if f.Encoded > maxUnknownBytes {
-			o.fail(report.Finding{Path: file.Path, Problem: "is text that encodes bytes, more than a file of an unknown type may have",
+			o.Fail(report.Finding{Path: file.Path, Problem: "is text that encodes bytes, more than a file of an unknown type may have",
 				Want: fmt.Sprintf("at most %d characters", maxUnknownBytes), Got: fmt.Sprintf("%d in long runs of hexadecimal digits or base64", f.Encoded),
 				Hint: "remove it, or ship what it encodes as itself"})
 		}
 	case slices.Contains(tokenizerModels, path.Base(file.Path)) && f.Size <= maxTokenizerModel && bytes.HasPrefix(f.Head, sentencePiece):
 	case f.Size > maxUnknownBytes:
-		o.fail(report.Finding{Path: file.Path, Problem: "is of an unknown type and larger than such a file may be",
+		o.Fail(report.Finding{Path: file.Path, Problem: "is of an unknown type and larger than such a file may be",
 			Want: fmt.Sprintf("at most %d bytes", maxUnknownBytes), Got: fmt.Sprintf("%d bytes", f.Size), Hint: hint})
 	}
 }

@@ -66,7 +66,7 @@ func (o *outcome) stray(e *evidence) {
 		if c.files > 1 || strings.HasSuffix(p, "/") {
 			finding.Got = fmt.Sprintf("%s, %s bytes", words.Plural(c.files, "file"), words.Grouped(c.bytes))
 		}
-		o.warn(finding)
+		o.Warn(finding)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func decideIndex(e *evidence) outcome {
 	folders := e.indexFolders()
 	if len(folders) == 0 {
-		return outcome{status: report.NotApplicable, notes: []string{"there is no shard and no index"}}
+		return outcome{report.Outcome{Status: report.NotApplicable, Notes: []string{"there is no shard and no index"}}}
 	}
 	if e.blocked != "" {
 		return undecided(e.blocked)
@@ -54,7 +54,7 @@ func (o *outcome) indexOf(e *evidence, folder string) {
 	indexPath := path.Join(folder, safetensors.IndexName)
 	for _, f := range e.tree.Files {
 		if path.Dir(f.Path) == folder && f.Path != indexPath && strings.HasSuffix(f.Path, ".safetensors.index.json") {
-			o.warn(report.Finding{Path: f.Path, Problem: "is an index under a name that loaders do not look for", Want: safetensors.IndexName, Hint: "rename it, or remove it"})
+			o.Warn(report.Finding{Path: f.Path, Problem: "is an index under a name that loaders do not look for", Want: safetensors.IndexName, Hint: "rename it, or remove it"})
 		}
 	}
 	facts := e.facts[indexPath]
@@ -63,11 +63,11 @@ func (o *outcome) indexOf(e *evidence, folder string) {
 		return
 	}
 	if err := facts.Unreadable(); err != nil {
-		o.fail(report.Finding{Path: indexPath, Problem: err.Error(), Hint: manifest.Hint(err)})
+		o.Fail(report.Finding{Path: indexPath, Problem: err.Error(), Hint: manifest.Hint(err)})
 		return
 	}
 	if facts.Small == nil { // a folder without shards: nothing was kept of its files
-		o.fail(report.Finding{Path: indexPath, Problem: "is an index with no shard beside it", Hint: getShard})
+		o.Fail(report.Finding{Path: indexPath, Problem: "is an index with no shard beside it", Hint: getShard})
 		return
 	}
 	index, err := safetensors.ReadIndex(facts.Small)
@@ -76,12 +76,12 @@ func (o *outcome) indexOf(e *evidence, folder string) {
 		if f.Hint == "" {
 			f.Hint = writeIndex
 		}
-		o.fail(f)
+		o.Fail(f)
 		return
 	}
 	o.leftovers(folder, shards, func(shard string) bool { return !slices.Contains(slices.Collect(maps.Values(index.WeightMap)), shard) })
 	o.problems(folder, index.Check(shards))
-	o.note("%s: %d tensors in %d shards", indexPath, len(index.WeightMap), len(shards))
+	o.Note("%s: %d tensors in %d shards", indexPath, len(index.WeightMap), len(shards))
 }
 
 func (o *outcome) withoutIndex(e *evidence, folder string, shards map[string]*safetensors.Header) {
@@ -89,11 +89,11 @@ func (o *outcome) withoutIndex(e *evidence, folder string, shards map[string]*sa
 	o.problems(folder, safetensors.CheckShards(shards))
 	switch {
 	case len(shards) < 2:
-		o.note("folder %s: one shard needs no index", folder)
+		o.Note("folder %s: one shard needs no index", folder)
 	case e.sub.quantizationPath != "":
-		o.note("folder %s: %s says which shard holds what", folder, e.sub.quantizationPath)
+		o.Note("folder %s: %s says which shard holds what", folder, e.sub.quantizationPath)
 	default:
-		o.fail(report.Finding{Path: path.Join(folder, safetensors.IndexName),
+		o.Fail(report.Finding{Path: path.Join(folder, safetensors.IndexName),
 			Problem: fmt.Sprintf("is missing, and %d shards are there", len(shards)), Hint: "loaders find the shards of a sharded model by this file"})
 	}
 }
@@ -119,7 +119,7 @@ func (o *outcome) leftovers(folder string, shards map[string]*safetensors.Header
 			})
 		})
 		if repeats && (len(h.Tensors) > 1 || len(names) > 2) {
-			o.fail(report.Finding{Path: path.Join(folder, shard), Problem: fmt.Sprintf("repeats %s of the other shards", words.Plural(len(h.Tensors), "tensor")),
+			o.Fail(report.Finding{Path: path.Join(folder, shard), Problem: fmt.Sprintf("repeats %s of the other shards", words.Plural(len(h.Tensors), "tensor")),
 				Hint: "remove it: the other shards hold the model"})
 			delete(shards, shard)
 		}
@@ -146,9 +146,9 @@ func (o *outcome) problems(folder string, problems []safetensors.Problem) {
 			f.Path = path.Join(folder, safetensors.IndexName)
 		}
 		if p.Warning {
-			o.warn(f)
+			o.Warn(f)
 		} else {
-			o.fail(f)
+			o.Fail(f)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func decideLookup(e *evidence) outcome {
 	for _, f := range e.tree.Files {
 		if facts := e.facts[f.Path]; facts.Err == nil {
 			if what := texts.Database(f.Path, facts.Head); what != "" {
-				o.fail(report.Finding{Path: f.Path, Problem: "is " + what + ", which answers can be looked up in", Hint: texts.NoTable})
+				o.Fail(report.Finding{Path: f.Path, Problem: "is " + what + ", which answers can be looked up in", Hint: texts.NoTable})
 			}
 		}
 	}
@@ -28,10 +28,10 @@ func decideLookup(e *evidence) outcome {
 			o.add(texts.Tables(f))
 		}
 	}
-	o.note("%s looked through for tables of answers", words.Plural(len(read), "text file"))
+	o.Note("%s looked through for tables of answers", words.Plural(len(read), "text file"))
 	for _, p := range e.unread() {
 		if slices.Contains([]string{".json", ".jsonl", ".csv", ".tsv", ".py", ".txt"}, strings.ToLower(path.Ext(p))) {
-			o.warn(report.Finding{Path: p, Problem: "is too large to be looked through for answers", Hint: "remove it if no code reads it"})
+			o.Warn(report.Finding{Path: p, Problem: "is too large to be looked through for answers", Hint: "remove it if no code reads it"})
 		}
 	}
 	return o

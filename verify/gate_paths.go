@@ -13,24 +13,24 @@ import (
 func decidePaths(e *evidence) outcome {
 	var o outcome
 	for _, fault := range e.tree.Faults {
-		o.fail(report.Finding{Path: fault.Path, Problem: fault.Detail, Hint: fault.Hint})
+		o.Fail(report.Finding{Path: fault.Path, Problem: fault.Detail, Hint: fault.Hint})
 	}
 	paths := make([]string, 0, len(e.tree.Files))
 	for _, f := range e.tree.Files {
 		paths = append(paths, f.Path)
 		if f.Mode != manifest.ModeFile && f.Mode != manifest.ModeExecutable {
-			o.fail(report.Finding{Path: f.Path, Problem: "has another mode than the two that a bundle knows", Want: "0644 or 0755", Got: f.Mode.String(), Hint: "build the bundle again"})
+			o.Fail(report.Finding{Path: f.Path, Problem: "has another mode than the two that a bundle knows", Want: "0644 or 0755", Got: f.Mode.String(), Hint: "build the bundle again"})
 		}
 	}
 	for _, err := range manifest.CheckPaths(paths) {
-		o.fail(report.Finding{Path: faultyPath(err, paths), Problem: err.Error(), Hint: "rename the file"})
+		o.Fail(report.Finding{Path: faultyPath(err, paths), Problem: err.Error(), Hint: "rename the file"})
 	}
 	if len(paths) == 0 {
-		o.fail(report.Finding{Problem: "there is no file", Hint: "name the folder that holds the submission"})
+		o.Fail(report.Finding{Problem: "there is no file", Hint: "name the folder that holds the submission"})
 	}
 	for _, f := range e.tree.Files {
 		if f.Path == "serve.sh" && f.Mode != manifest.ModeExecutable {
-			o.warn(report.Finding{Path: f.Path, Problem: "is not executable", Hint: "chmod +x serve.sh"})
+			o.Warn(report.Finding{Path: f.Path, Problem: "is not executable", Hint: "chmod +x serve.sh"})
 		}
 	}
 	warnOfPrivate(&o, e.tree)
@@ -61,7 +61,7 @@ func warnOfPrivate(o *outcome, tree *content.Tree) {
 		if more := count[k] - 1; more > 0 {
 			problem += fmt.Sprintf(" (and %d more of that mode)", more)
 		}
-		o.warn(report.Finding{Path: first[k].Path, Problem: problem, Hint: "chmod -R a+rX the folder, if it is handed in as it lies"})
+		o.Warn(report.Finding{Path: first[k].Path, Problem: problem, Hint: "chmod -R a+rX the folder, if it is handed in as it lies"})
 	}
 }
 

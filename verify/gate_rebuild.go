@@ -37,9 +37,9 @@ func decideRebuild(e *evidence) outcome {
 	program, ok := e.facts[runtimeProgram]
 	switch {
 	case !ok:
-		return outcome{status: report.NotApplicable, notes: []string{"there is no " + runtimeProgram}}
+		return outcome{report.Outcome{Status: report.NotApplicable, Notes: []string{"there is no " + runtimeProgram}}}
 	case e.facts[runtimeSource] == nil:
-		o.fail(report.Finding{Path: runtimeProgram, Problem: "comes without its source, so nobody can tell what it is", Want: runtimeSource,
+		o.Fail(report.Finding{Path: runtimeProgram, Problem: "comes without its source, so nobody can tell what it is", Want: runtimeSource,
 			Hint: "build the bundle with slipway build"})
 	case e.options.Rebuild == nil:
 		return undecided("not decided here: it needs the go command; run slipway verify --rebuild, or slipway rehearse")
@@ -48,12 +48,12 @@ func decideRebuild(e *evidence) outcome {
 	case errors.Is(e.rebuilt.err, ErrCannotRebuild):
 		return undecided(fmt.Sprintf("not decided here: %v", e.rebuilt.err))
 	case e.rebuilt.err != nil:
-		o.fail(report.Finding{Path: runtimeSource, Problem: fmt.Sprintf("does not build: %v", e.rebuilt.err), Hint: manifest.Hint(e.rebuilt.err)})
+		o.Fail(report.Finding{Path: runtimeSource, Problem: fmt.Sprintf("does not build: %v", e.rebuilt.err), Hint: manifest.Hint(e.rebuilt.err)})
 	case e.rebuilt.digest != program.Digest:
-		o.fail(report.Finding{Path: runtimeProgram, Problem: "is not what " + runtimeSource + " builds", Want: e.rebuilt.digest.String(), Got: program.Digest.String(),
+		o.Fail(report.Finding{Path: runtimeProgram, Problem: "is not what " + runtimeSource + " builds", Want: e.rebuilt.digest.String(), Got: program.Digest.String(),
 			Hint: "build the bundle again"})
 	default:
-		o.note("%s is what %s builds, byte for byte", runtimeProgram, runtimeSource)
+		o.Note("%s is what %s builds, byte for byte", runtimeProgram, runtimeSource)
 	}
 	return o
 }

@@ -14,20 +14,20 @@ import (
 
 func decideSafetensors(e *evidence) outcome {
 	if len(e.sub.shards) == 0 {
-		return outcome{status: report.NotApplicable, notes: []string{"there is no .safetensors file"}}
+		return outcome{report.Outcome{Status: report.NotApplicable, Notes: []string{"there is no .safetensors file"}}}
 	}
 	var o outcome
 	for _, shard := range e.sub.shards {
 		f := e.facts[shard]
 		switch {
 		case f.Err != nil:
-			o.note("%s could not be read: see gate digests", shard)
+			o.Note("%s could not be read: see gate digests", shard)
 		case f.HeaderErr != nil:
-			o.fail(brokenShard(shard, f))
+			o.Fail(brokenShard(shard, f))
 		default:
 			o.secondReader(shard, f)
 			for _, twins := range f.Header.Twins(manifest.FoldPath) {
-				o.warn(report.Finding{Path: shard, Tensor: twins[1], Problem: "differs from another name only in case or Unicode form", Got: twins[0],
+				o.Warn(report.Finding{Path: shard, Tensor: twins[1], Problem: "differs from another name only in case or Unicode form", Got: twins[0],
 					Hint: "rename one: a reader that ignores that takes one for the other"})
 			}
 		}
@@ -55,19 +55,19 @@ func (o *outcome) secondReader(shard string, f *scan.File) {
 	count := fmt.Sprintf("%s: %s, header of %s bytes", shard, words.Plural(len(f.Header.Tensors), "tensor"), words.Grouped(f.Header.DataStart))
 	switch f.Opinion {
 	case safetensors.Accepted:
-		o.note("%s; %s agrees", count, reader)
+		o.Note("%s; %s agrees", count, reader)
 	case safetensors.Refused:
-		o.fail(report.Finding{Path: shard, Problem: fmt.Sprintf("%s refuses the header: %v", reader, f.OpinionErr), Hint: writeAgain})
+		o.Fail(report.Finding{Path: shard, Problem: fmt.Sprintf("%s refuses the header: %v", reader, f.OpinionErr), Hint: writeAgain})
 	case safetensors.CannotRead:
 		var types []string
 		for _, t := range f.Unknown {
 			types = append(types, t.String())
 		}
 		slices.Sort(types)
-		o.note("%s; %s does not know %s, which the format has since come to allow: no fault of the file", count, reader, strings.Join(types, ", "))
+		o.Note("%s; %s does not know %s, which the format has since come to allow: no fault of the file", count, reader, strings.Join(types, ", "))
 	case safetensors.TooLarge:
-		o.note("%s; too large to ask %s", count, strings.TrimSuffix(reader, ","))
+		o.Note("%s; too large to ask %s", count, strings.TrimSuffix(reader, ","))
 	default:
-		o.note("%s; no second reader is available here", count)
+		o.Note("%s; no second reader is available here", count)
 	}
 }

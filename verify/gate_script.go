@@ -37,7 +37,7 @@ func isText(p string, size int64) bool {
 func decideScript(e *evidence) outcome {
 	switch f, there := e.facts[script.EntryPath]; {
 	case !there:
-		return outcome{status: report.NotApplicable, notes: []string{"there is no " + script.EntryPath + ": where the task requires it, see gate files"}}
+		return outcome{report.Outcome{Status: report.NotApplicable, Notes: []string{"there is no " + script.EntryPath + ": where the task requires it, see gate files"}}}
 	case f.Err != nil:
 		return undecided(script.EntryPath + " could not be read: see gate digests")
 	}
@@ -52,16 +52,16 @@ func decideScript(e *evidence) outcome {
 			finding.Problem = fmt.Sprintf("line %d: %s", f.Line, f.Problem)
 		}
 		if f.Warning {
-			o.warn(finding)
+			o.Warn(finding)
 		} else {
-			o.fail(finding)
+			o.Fail(finding)
 		}
 	}
 	for _, text := range a.Notes {
-		o.note("%s", text)
+		o.Note("%s", text)
 	}
 	if profile.Image == nil && a.Undecided == "" {
-		o.note("the grader's machine is not described: what depends on it was not checked (--image)")
+		o.Note("the grader's machine is not described: what depends on it was not checked (--image)")
 	}
 	return o
 }

@@ -14,16 +14,16 @@ func decideSecrets(e *evidence) outcome {
 	for _, f := range e.tree.Files {
 		facts := e.facts[f.Path]
 		if what := texts.CredentialFile(f.Path); what != "" && what != "an environment" && facts.Err == nil && f.Size > 0 {
-			o.fail(report.Finding{Path: f.Path, Problem: "is a file that holds " + what, Hint: texts.Revoke})
+			o.Fail(report.Finding{Path: f.Path, Problem: "is a file that holds " + what, Hint: texts.Revoke})
 		}
 	}
 	read := e.prose()
 	for _, f := range read {
 		o.add(texts.Secrets(f))
 	}
-	o.note("%s searched for keys, tokens and passwords", words.Plural(len(read), "text file"))
+	o.Note("%s searched for keys, tokens and passwords", words.Plural(len(read), "text file"))
 	if unread := e.unread(); len(unread) > 0 {
-		o.note("too large to be searched: %s", manifest.Clip(strings.Join(unread, ", ")))
+		o.Note("too large to be searched: %s", manifest.Clip(strings.Join(unread, ", ")))
 	}
 	return o
 }

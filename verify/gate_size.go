@@ -15,13 +15,13 @@ func decideSize(e *evidence) outcome {
 	}
 	limit := e.options.Profile.MaxBytes
 	if limit == 0 {
-		o.note("the profile has no limit")
+		o.Note("the profile has no limit")
 		return o
 	}
 	if sum <= limit {
-		o.note("%s bytes to spare below the limit of %s", words.Grouped(limit-sum), words.Grouped(limit))
+		o.Note("%s bytes to spare below the limit of %s", words.Grouped(limit-sum), words.Grouped(limit))
 	} else {
-		o.fail(report.Finding{Problem: fmt.Sprintf("the files are %s bytes too large together", words.Grouped(sum-limit)),
+		o.Fail(report.Finding{Problem: fmt.Sprintf("the files are %s bytes too large together", words.Grouped(sum-limit)),
 			Want: fmt.Sprintf("at most %s bytes", words.Grouped(limit)), Got: fmt.Sprintf("%s bytes", words.Grouped(sum)),
 			Hint: "leave out what is not needed: a head that the embedding serves as, F32 where 16 bits do"})
 	}

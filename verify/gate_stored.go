@@ -16,15 +16,15 @@ func decideStored(e *evidence) outcome {
 	var o outcome
 	counts, bound := e.audit.Counts, e.rules().StoredAtMost
 	if counts.BaseSelfDeclared {
-		o.note("P0 is self-declared: no contract of the base was given")
+		o.Note("P0 is self-declared: no contract of the base was given")
 	}
 	switch {
 	case bound.Denominator == 0:
-		o.note("the profile has no bound")
+		o.Note("the profile has no bound")
 	case counts.StoredMargin >= 0:
-		o.note("%s to spare below %s of P0", words.Plural(int(counts.StoredMargin/bound.Denominator), "element"), ratio(bound))
+		o.Note("%s to spare below %s of P0", words.Plural(int(counts.StoredMargin/bound.Denominator), "element"), ratio(bound))
 	default:
-		o.fail(report.Finding{Path: e.sub.quantizationPath, Problem: fmt.Sprintf("%s elements too many are stored", words.Grouped(shortBy(counts.StoredMargin, bound.Denominator))),
+		o.Fail(report.Finding{Path: e.sub.quantizationPath, Problem: fmt.Sprintf("%s elements too many are stored", words.Grouped(shortBy(counts.StoredMargin, bound.Denominator))),
 			Want: fmt.Sprintf("at most %s of P0", ratio(bound)), Got: counts.StoredRatio,
 			Hint: "use larger groups, and drop tensors that no entry refers to"})
 	}
@@ -45,11 +45,11 @@ func (e *evidence) asFarAsThere(o outcome) outcome {
 	if missing == 0 {
 		return o
 	}
-	o.status = report.Undecided
-	o.findings = slices.DeleteFunc(o.findings, func(f report.Finding) bool {
+	o.Status = report.Undecided
+	o.Findings = slices.DeleteFunc(o.Findings, func(f report.Finding) bool {
 		return f.Level == report.Error && f.Path == e.sub.quantizationPath && f.Tensor == "" // the bound's
 	})
-	o.notes = []string{fmt.Sprintf("could not be decided: %s not there: see gate coverage", words.Are(int64(missing), "stored tensor"))}
+	o.Notes = []string{fmt.Sprintf("could not be decided: %s not there: see gate coverage", words.Are(int64(missing), "stored tensor"))}
 	return o
 }
 
@@ -57,9 +57,9 @@ func (e *evidence) asFarAsThere(o outcome) outcome {
 func (e *evidence) withoutAudit() (end outcome, done bool) {
 	switch ternary := e.options.Profile.Ternary; {
 	case e.sub.quantizationPath == "" && (ternary == nil || ternary.WhenDeclared):
-		return outcome{status: report.NotApplicable, notes: []string{"nothing claims to be ternary: there is no quantization manifest"}}, true
+		return outcome{report.Outcome{Status: report.NotApplicable, Notes: []string{"nothing claims to be ternary: there is no quantization manifest"}}}, true
 	case e.sub.quantizationPath == "":
-		end.fail(report.Finding{Path: manifest.QuantizationPath, Problem: "is missing, so nothing is known to be ternary",
+		end.Fail(report.Finding{Path: manifest.QuantizationPath, Problem: "is missing, so nothing is known to be ternary",
 			Hint: "ship the manifest that the quantization wrote"})
 		return end, true
 	case e.sub.quantizationErr != nil:

@@ -13,18 +13,18 @@ func decideTernary(e *evidence) outcome {
 	if end, done := e.withoutAudit(); done {
 		return end
 	}
-	o := outcome{findings: slices.Clone(e.audit.Findings)}
+	o := outcome{report.Outcome{Findings: slices.Clone(e.audit.Findings)}}
 	o.formatText(e)
 	o.base(e)
 	counts, bound := e.audit.Counts, e.rules().FractionAbove
 	switch {
 	case bound.Denominator == 0:
-		o.note("the profile has no bound")
+		o.Note("the profile has no bound")
 	case counts.FractionMargin > 0:
 		spare := (counts.FractionMargin + bound.Denominator/2) / bound.Denominator
-		o.note("%s to spare above %s of T+s+f", words.Plural(int(spare), "ternary element"), ratio(bound))
+		o.Note("%s to spare above %s of T+s+f", words.Plural(int(spare), "ternary element"), ratio(bound))
 	default:
-		o.fail(report.Finding{Path: e.sub.quantizationPath, Problem: "too little of the model is ternary",
+		o.Fail(report.Finding{Path: e.sub.quantizationPath, Problem: "too little of the model is ternary",
 			Want: "T above " + ratio(bound) + " of T+s+f", Got: counts.Fraction, Hint: "use larger groups, or make more linear tensors ternary"})
 	}
 	return e.asFarAsThere(o)
@@ -33,7 +33,7 @@ func decideTernary(e *evidence) outcome {
 // base says what was compared with the base's own weights, or that nothing was.
 func (o *outcome) base(e *evidence) {
 	if e.options.Base == nil {
-		o.note("without the base's weights (--base) it was not decided whether codes lie along the right axis, in the right bit order and under the right names")
+		o.Note("without the base's weights (--base) it was not decided whether codes lie along the right axis, in the right bit order and under the right names")
 		return
 	}
 	compared := 0
@@ -42,7 +42,7 @@ func (o *outcome) base(e *evidence) {
 			compared++
 		}
 	}
-	o.note("compared with weights of the base: %d of %d ternary tensors", compared, e.audit.Counts.Packed+e.audit.Counts.Literal)
+	o.Note("compared with weights of the base: %d of %d ternary tensors", compared, e.audit.Counts.Packed+e.audit.Counts.Literal)
 }
 
 // knownFormat is the packing that this package reads, as the quantization
@@ -62,7 +62,7 @@ func (o *outcome) formatText(e *evidence) {
 	if text == "" || !plain || knownFormat.MatchString(text) {
 		return
 	}
-	o.warn(report.Finding{Path: e.sub.quantizationPath, Problem: "format names another packing than the one that packed tensors are read as",
+	o.Warn(report.Finding{Path: e.sub.quantizationPath, Problem: "format names another packing than the one that packed tensors are read as",
 		Want: "packed_2bit: U8, four codes a byte, lowest bits first along the input axis; value = (code - 1) * scale", Got: manifest.Clip(text),
 		Hint: "pack the codes so, or give each entry the format that it has; if they are packed so, correct the text"})
 }

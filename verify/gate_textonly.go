@@ -26,7 +26,7 @@ func decideTextOnly(e *evidence) outcome {
 	for _, c := range a.Commands {
 		for _, word := range c.Argv {
 			if isSpeculative(word) {
-				o.fail(report.Finding{Path: c.Path, Problem: fmt.Sprintf("line %d starts the server with %s", c.Line, manifest.Clip(word)),
+				o.Fail(report.Finding{Path: c.Path, Problem: fmt.Sprintf("line %d starts the server with %s", c.Line, manifest.Clip(word)),
 					Hint: "remove it: only the main language model may produce the answers"})
 			}
 		}
@@ -38,10 +38,10 @@ func decideTextOnly(e *evidence) outcome {
 	stored := storedBesides(vision, mtp)
 	switch {
 	case vision+mtp == 0:
-		o.note("no vision or MTP tensor is stored")
+		o.Note("no vision or MTP tensor is stored")
 		return o
 	case e.ownRuntime() == report.Pass:
-		o.note("%s; the runtime's source, which %s was built from, shows that it does not read them", stored, runtimeProgram)
+		o.Note("%s; the runtime's source, which %s was built from, shows that it does not read them", stored, runtimeProgram)
 		return o
 	case e.ownRuntime() == report.Undecided:
 		return o.or(undecided(stored + "; whether the server is the one whose source is shipped, gate rebuild has not decided"))
@@ -65,8 +65,8 @@ func storedBesides(vision, mtp int) string {
 
 // or returns other's status, with the findings of both.
 func (o outcome) or(other outcome) outcome {
-	other.findings = append(o.findings, other.findings...)
-	other.notes = append(o.notes, other.notes...)
+	other.Findings = append(o.Findings, other.Findings...)
+	other.Notes = append(o.Notes, other.Notes...)
 	return other
 }
 
@@ -79,11 +79,11 @@ func (e *evidence) servesTextOnly(a *script.Analysis, stored string) (o outcome)
 	}
 	for i, c := range a.Commands {
 		if i != a.Main && sameProgram(c.Argv, main.Argv) && !hasWord(c.Argv, textOnlyFlag) {
-			o.warn(report.Finding{Path: c.Path, Problem: fmt.Sprintf("line %d starts the server without %s", c.Line, textOnlyFlag), Got: c.Branch,
+			o.Warn(report.Finding{Path: c.Path, Problem: fmt.Sprintf("line %d starts the server without %s", c.Line, textOnlyFlag), Got: c.Branch,
 				Hint: "start it with the same arguments in every branch, or remove the branch"})
 		}
 	}
-	o.note("%s; the server is started with %s", stored, textOnlyFlag)
+	o.Note("%s; the server is started with %s", stored, textOnlyFlag)
 	return o
 }
 
@@ -163,9 +163,9 @@ func (e *evidence) ownRuntime() report.Status {
 	}
 	o := decideRebuild(e)
 	switch {
-	case o.status != "":
-		return o.status
-	case len(o.findings) > 0:
+	case o.Status != "":
+		return o.Status
+	case len(o.Findings) > 0:
 		return report.Fail
 	}
 	return report.Pass

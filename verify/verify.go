@@ -115,14 +115,7 @@ func (e *evidence) judge(gate Gate) report.GateResult {
 		return result
 	}
 	o := gate.decide(e)
-	report.SortFindings(o.findings)
-	result.Findings, result.Notes, result.Status = o.findings, o.notes, o.status
-	if slices.ContainsFunc(o.findings, func(f report.Finding) bool { return f.Level == report.Error }) {
-		result.Status = report.Fail
-	} else if result.Status == "" {
-		result.Status = report.Pass
-	}
-	return result
+	return o.Result(gate.ID)
 }
 
 // report returns the report's frame: what was verified, and on whose word.

@@ -104,10 +104,10 @@ func parseMemory(text string) (int64, error) {
 func (r *rehearsal) boot(ctx context.Context, tree *content.Tree, result *report.Report) error {
 	if _, ok := tree.Lookup("serve.sh"); !ok {
 		r.step("not started: there is no serve.sh")
-		result.Decide([]report.GateResult{{ID: "startup", Status: report.Fail, Findings: []report.Finding{{
-			Level: report.Error, Path: "serve.sh", Problem: "is not there: nothing can be started",
-			Hint: fmt.Sprintf(`write one that starts the server on port %d; runtime "native" in bundle.hcl brings one`, r.options.Profile.Load.Port),
-		}}}}, nil)
+		var o report.Outcome
+		o.Fail(report.Finding{Path: "serve.sh", Problem: "is not there: nothing can be started",
+			Hint: fmt.Sprintf(`write one that starts the server on port %d; runtime "native" in bundle.hcl brings one`, r.options.Profile.Load.Port)})
+		result.Decide([]report.GateResult{o.Result("startup")}, nil)
 		return nil
 	}
 	if len(tree.Faults) > 0 {

@@ -6,8 +6,6 @@
 package audit
 
 import (
-	"slices"
-
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 	"slipway/verify/profiles"
@@ -72,8 +70,8 @@ func (e *Evidence) Run() *Result {
 		}
 		check.againstBase()
 		check.sanity()
-		a.Findings = append(a.Findings, check.findings...)
-		failed := slices.ContainsFunc(check.findings, func(f report.Finding) bool { return f.Level == report.Error })
+		a.Findings = append(a.Findings, check.Findings...)
+		failed := check.Failed()
 		a.found[name] = Found{Failed: failed, Unit: check.unit}
 	}
 	a.Findings = append(a.Findings, e.copies(q)...)

@@ -14,12 +14,12 @@ import (
 // entryCheck checks one entry.
 type entryCheck struct {
 	*Evidence
-	findings []report.Finding
-	name     string
-	entry    manifest.Quantity
-	alike    map[string]string // entry and capacity -> an earlier entry stored alike
-	unit     int64             // of a literal entry, found: weights that share a magnitude
-	doubts   []string          // signs that the content is not a trained ternary tensor
+	report.Outcome
+	name   string
+	entry  manifest.Quantity
+	alike  map[string]string // entry and capacity -> an earlier entry stored alike
+	unit   int64             // of a literal entry, found: weights that share a magnitude
+	doubts []string          // signs that the content is not a trained ternary tensor
 }
 
 // kind checks that the task takes ternary tensors of this kind and format.
@@ -43,19 +43,9 @@ func (c *entryCheck) present() bool {
 	return true
 }
 
-func (c *entryCheck) fail(f report.Finding) {
-	f.Level = report.Error
-	c.findings = append(c.findings, f)
-}
-
-func (c *entryCheck) warn(f report.Finding) {
-	f.Level = report.Warning
-	c.findings = append(c.findings, f)
-}
-
 // bad records an error at the entry; file is where its bytes are.
 func (c *entryCheck) bad(file, problem, want, got, hint string) {
-	c.fail(report.Finding{Path: file, Tensor: c.name, Problem: problem, Want: want, Got: got, Hint: hint})
+	c.Fail(report.Finding{Path: file, Tensor: c.name, Problem: problem, Want: want, Got: got, Hint: hint})
 }
 
 // Remedies that several checks share.

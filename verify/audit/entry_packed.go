@@ -30,7 +30,7 @@ func (c *entryCheck) packed() {
 	if c.entry.Biases != nil {
 		c.scaleShape(&l, c.entry.Biases, "biases", *l.Biases)
 	}
-	if len(c.findings) > 0 {
+	if len(c.Findings) > 0 {
 		return // values are counted by a geometry that does not hold
 	}
 	c.codeValues(&l, c.stats(*c.entry.Codes).Codes)
@@ -116,11 +116,11 @@ func (c *entryCheck) scaleValues(l *ternary.Layout, scales *scan.Scales, codes *
 			"write code 1 where the scale is zero, or the scale that the group has; a scale below the smallest F16 is stored as zero")
 	}
 	if scales.Negative > 0 {
-		c.warn(report.Finding{Path: file, Tensor: c.name, Problem: fmt.Sprintf("%d scales are negative", scales.Negative),
+		c.Warn(report.Finding{Path: file, Tensor: c.name, Problem: fmt.Sprintf("%d scales are negative", scales.Negative),
 			Hint: "store their magnitudes and swap codes 0 and 2, so that every server agrees"})
 	}
 	if scales.Subnormal > 0 {
-		c.warn(report.Finding{Path: file, Tensor: c.name, Problem: fmt.Sprintf("%d scales are subnormal", scales.Subnormal),
+		c.Warn(report.Finding{Path: file, Tensor: c.name, Problem: fmt.Sprintf("%d scales are subnormal", scales.Subnormal),
 			Hint: "a server that flushes subnormal numbers to zero computes something else"})
 	}
 	if scales.AllEqual() {
@@ -151,5 +151,5 @@ func (c *entryCheck) biasValues(l *ternary.Layout) {
 		finding.Want, finding.Got = number(-p.scale(scales.DType)), valueText(biases.DType, p.biasBits)
 		finding.Problem += fmt.Sprintf(": codes 0, 1 and 2 stand for %s, %s and %s", number(p.value(scales.DType, 0)), number(p.value(scales.DType, 1)), number(p.value(scales.DType, 2)))
 	}
-	c.fail(finding)
+	c.Fail(finding)
 }

@@ -22,9 +22,9 @@ func (c *entryCheck) sanity() {
 		f := report.Finding{Path: file, Tensor: c.name, Problem: "does not look like trained weights: " + doubt,
 			Hint: "compare it with the model that was trained: a tensor may have been exported twice, or not at all"}
 		if len(c.doubts) > 1 {
-			c.fail(f)
+			c.Fail(f)
 		} else {
-			c.warn(f)
+			c.Warn(f)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (e *Evidence) floats(q manifest.Quantization) (keys []manifest.StoredTensor
 // weights that they stand for.
 func (c *entryCheck) againstBase() {
 	base, there := c.Samples[c.name]
-	if !there || c.entry.Kind == manifest.KindFloat || len(c.findings) > 0 || !slices.Equal(base.Tensor.Shape, c.entry.Shape) {
+	if !there || c.entry.Kind == manifest.KindFloat || len(c.Findings) > 0 || !slices.Equal(base.Tensor.Shape, c.entry.Shape) {
 		return
 	}
 	trits := c.signsOf(c.entry)

@@ -67,13 +67,13 @@ func (o *observed) judgeDeadline() verdict {
 	p.Device = scaled.text
 	o.Projection = &p
 	margin := (p.Limit - p.Seconds) / p.Limit
-	v.note("%s = %.0f s of %.0f s, a margin of %.0f%%", p.Formula, p.Seconds, p.Limit, 100*margin)
+	v.Note("%s = %.0f s of %.0f s, a margin of %.0f%%", p.Formula, p.Seconds, p.Limit, 100*margin)
 	if scaled.text != "" {
-		v.note("%s", scaled.text)
+		v.Note("%s", scaled.text)
 	}
 	if o.drafts != nil {
 		budget := p.Limit * float64(o.Batch.Tokens) / float64(o.rehearsal.Profile.Load.GradedTokens)
-		v.note("the sample of %d tokens took %.4g s of a budget of %.0f s", o.Batch.Tokens, o.Batch.Seconds*scaled.factor, budget)
+		v.Note("the sample of %d tokens took %.4g s of a budget of %.0f s", o.Batch.Tokens, o.Batch.Seconds*scaled.factor, budget)
 	}
 	finding := report.Finding{Path: serveScript, Want: fmt.Sprintf("at most %.0f s", p.Limit), Got: fmt.Sprintf("%s = %.0f s", p.Formula, p.Seconds),
 		Hint: fmt.Sprintf("measure tokens a second at %d at a time: batch what is asked together", o.Batch.Concurrency)}
@@ -84,10 +84,10 @@ func (o *observed) judgeDeadline() verdict {
 		return v.open("%.0f s of %.0f s without the accelerator that the profile has: run it there", p.Seconds, p.Limit)
 	case p.Seconds > p.Limit:
 		finding.Problem = "the graded load takes longer than it may"
-		v.fail(finding)
+		v.Fail(finding)
 	case margin < leastMargin && !scaled.slower:
 		finding.Problem = fmt.Sprintf("the margin is %.0f%% of the time there is", 100*margin)
-		v.warn(finding)
+		v.Warn(finding)
 	}
 	return v
 }
@@ -106,10 +106,10 @@ func (o *observed) judgeMemory(v *verdict) {
 		}
 	}
 	if weights <= device.MemoryBytes {
-		v.note("%d bytes of weights, and %s has %d of memory: what a server makes of them at the start, and its cache, come on top", weights, device.Name, device.MemoryBytes)
+		v.Note("%d bytes of weights, and %s has %d of memory: what a server makes of them at the start, and its cache, come on top", weights, device.Name, device.MemoryBytes)
 		return
 	}
-	v.warn(report.Finding{Path: serveScript, Problem: "the weights are larger than the memory of " + device.Name, Want: fmt.Sprintf("at most %d bytes", device.MemoryBytes),
+	v.Warn(report.Finding{Path: serveScript, Problem: "the weights are larger than the memory of " + device.Name, Want: fmt.Sprintf("at most %d bytes", device.MemoryBytes),
 		Got: fmt.Sprintf("%d bytes", weights), Hint: "what was measured here says nothing of a card that they do not fit: store fewer bits a weight"})
 }
 
@@ -117,13 +117,13 @@ func (o *observed) judgeMemory(v *verdict) {
 func (o *observed) unknownLoad(v verdict, scaled scaling) verdict {
 	b, total := o.Batch, o.rehearsal.Profile.Load.TotalSeconds
 	each := b.Seconds * scaled.factor / float64(b.Requests-b.Failed)
-	v.note("%.3g requests and %.3g tokens a second at %d at a time: %.0f such requests fit in the %.0f s that the profile gives",
+	v.Note("%.3g requests and %.3g tokens a second at %d at a time: %.0f such requests fit in the %.0f s that the profile gives",
 		1/each, float64(b.Tokens)/(b.Seconds*scaled.factor), b.Concurrency, math.Floor(total/each), total)
 	if scaled.text != "" {
-		v.note("%s", scaled.text)
+		v.Note("%s", scaled.text)
 	}
 	if o.late != "" && !scaled.slower && !scaled.blind {
-		v.fail(report.Finding{Path: serveScript, Problem: "the public examples alone take longer than the whole load may", Want: fmt.Sprintf("at most %s", time.Duration(total*1e9)), Got: o.late})
+		v.Fail(report.Finding{Path: serveScript, Problem: "the public examples alone take longer than the whole load may", Want: fmt.Sprintf("at most %s", time.Duration(total*1e9)), Got: o.late})
 		return v
 	}
 	return v.open("the profile does not say how large the graded load is")

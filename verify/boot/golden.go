@@ -109,9 +109,9 @@ func (o *observed) judgeGolden(v *verdict) {
 	o.Quality.Golden = g
 	numbers := fmt.Sprintf("%d of %d golden answers are given too, %d of them compared by their token ids", g.Same, g.Compared, byIDs)
 	if share := o.rehearsal.GoldenShare; g.Share < share {
-		v.fail(report.Finding{Problem: "the answers are not those of the pinned base", Want: fmt.Sprintf("%.0f%% of them", 100*share), Got: numbers + "; the first other one: " + g.First,
+		v.Fail(report.Finding{Problem: "the answers are not those of the pinned base", Want: fmt.Sprintf("%.0f%% of them", 100*share), Got: numbers + "; the first other one: " + g.First,
 			Hint: "for weights that were changed on purpose, say with --golden-share how many answers should stay"})
 		return
 	}
-	v.note("%s", numbers)
+	v.Note("%s", numbers)
 }

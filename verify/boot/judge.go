@@ -11,31 +11,13 @@ import (
 	"slipway/verify/report"
 )
 
-// verdict collects what a gate found. Unless something else was said, it passes.
-type verdict struct {
-	status   report.Status
-	findings []report.Finding
-	notes    []string
-}
-
-func (v *verdict) fail(f report.Finding) {
-	f.Level = report.Error
-	v.findings = append(v.findings, f)
-}
-
-func (v *verdict) warn(f report.Finding) {
-	f.Level = report.Warning
-	v.findings = append(v.findings, f)
-}
-
-func (v *verdict) note(format string, args ...any) {
-	v.notes = append(v.notes, fmt.Sprintf(format, args...))
-}
+// verdict is what a gate comes to.
+type verdict struct{ report.Outcome }
 
 // open leaves the gate undecided; the reason comes before other notes.
 func (v *verdict) open(format string, args ...any) verdict {
-	v.status = report.Undecided
-	v.notes = append([]string{"could not be decided: " + fmt.Sprintf(format, args...)}, v.notes...)
+	v.Status = report.Undecided
+	v.Notes = append([]string{"could not be decided: " + fmt.Sprintf(format, args...)}, v.Notes...)
 	return *v
 }
 
@@ -56,16 +38,10 @@ func (o *observed) decide() []report.GateResult {
 	var results []report.GateResult
 	for _, gate := range gates {
 		v := gate.judge()
-		result := report.GateResult{ID: gate.id, Status: v.status, Findings: v.findings, Notes: v.notes}
-		if slices.ContainsFunc(v.findings, func(f report.Finding) bool { return f.Level == report.Error }) {
-			result.Status = report.Fail
-			if v.status == report.Undecided {
-				result.Notes = result.Notes[1:] // what is missing could not have saved it
-			}
-		} else if result.Status == "" {
-			result.Status = report.Pass
+		if v.Failed() && v.Status == report.Undecided {
+			v.Notes = v.Notes[1:] // what is missing could not have saved it
 		}
-		results = append(results, result)
+		results = append(results, v.Result(gate.id))
 	}
 	return results
 }
@@ -94,13 +70,13 @@ func (o *observed) judgeInstall() verdict {
 	case o.trace == nil:
 		return undecided("what serve.sh starts could not be seen")
 	case !slices.ContainsFunc(o.trace.Programs, func(p sandbox.Program) bool { return isInstaller(strings.Join(p.Argv, " ")) }):
-		v.status, v.notes = report.NotApplicable, []string{"serve.sh starts no installer"}
+		v.Status, v.Notes = report.NotApplicable, []string{"serve.sh starts no installer"}
 	case o.first.healthy():
-		v.note("the installers had ended after %s", rounded(o.installed()))
+		v.Note("the installers had ended after %s", rounded(o.installed()))
 	default:
 		c, line, ok := findCause(o.first.log)
 		if ok && strings.Contains(c.means, "pip") {
-			v.fail(report.Finding{Path: serveScript, Problem: c.means, Got: line, Hint: c.remedy})
+			v.Fail(report.Finding{Path: serveScript, Problem: c.means, Got: line, Hint: c.remedy})
 			return v
 		}
 		return undecided("the server did not become healthy: see gate startup")
@@ -134,22 +110,22 @@ func (o *observed) judgeStartup() verdict {
 	}
 	switch {
 	case !o.first.healthy():
-		v.fail(failedStart(o.first, fmt.Sprintf("GET /health answers 200 within %s", limit)))
+		v.Fail(failedStart(o.first, fmt.Sprintf("GET /health answers 200 within %s", limit)))
 	case o.first.loopback:
-		v.fail(report.Finding{Path: serveScript, Problem: "the server listens on 127.0.0.1 only, and the grader asks from another address",
+		v.Fail(report.Finding{Path: serveScript, Problem: "the server listens on 127.0.0.1 only, and the grader asks from another address",
 			Want: "an answer at the machine's own address", Got: o.first.probe + " there, HTTP 200 at 127.0.0.1", Hint: "bind it to 0.0.0.0"})
 	default:
 		took := seconds(o.first.Healthy)
-		v.note("healthy after %s of %s", rounded(took), limit)
+		v.Note("healthy after %s of %s", rounded(took), limit)
 		if took > limit*6/10 {
-			v.warn(report.Finding{Path: serveScript, Problem: fmt.Sprintf("the start takes %.0f%% of the time there is", 100*took.Seconds()/limit.Seconds()),
+			v.Warn(report.Finding{Path: serveScript, Problem: fmt.Sprintf("the start takes %.0f%% of the time there is", 100*took.Seconds()/limit.Seconds()),
 				Want: "60% at most", Got: rounded(took).String(), Hint: "the grader's disk may be slower: load less, compile nothing at start"})
 		}
 	}
 	o.judgeAgain(&v, startedAgain)
 	o.judgeAgain(&v, startedElsewhere)
 	if o.skipped != "" {
-		v.note("%s", o.skipped)
+		v.Note("%s", o.skipped)
 	}
 	o.noteConditions(&v)
 	if missing := o.missing(); len(missing) > 0 {
@@ -191,16 +167,16 @@ func (o *observed) judgeAgain(v *verdict, what string) {
 		f.Problem, f.Want = "started "+what+": it answers otherwise when it is started again", "the answers of the first start"
 		f.Got = fmt.Sprintf("none of the first %d requests is answered well, and on the first start some were", firstRequests)
 		f.Hint = "the weights must be all that answers come from: nothing that a first start leaves, no folder's name"
-		v.fail(f)
+		v.Fail(f)
 		return
 	}
 	if what == startedElsewhere {
 		f.Hint = strings.TrimPrefix(f.Hint+"; find the submission by $SUBMISSION_DIR or serve.sh's own folder, and quote it", "; ")
-		v.warn(f)
+		v.Warn(f)
 		return
 	}
 	f.Hint = strings.TrimPrefix(f.Hint+"; a start must not need that there was none before", "; ")
-	v.fail(f)
+	v.Fail(f)
 }
 
 // failedStart describes a start that ended in no healthy server, with its cause
@@ -230,7 +206,7 @@ func (o *observed) noteConditions(v *verdict) {
 		byReason[c.Detail] = append(byReason[c.Detail], c.Name)
 	}
 	for _, reason := range reasons {
-		v.note("started without %s: %s", strings.Join(byReason[reason], ", "), reason)
+		v.Note("started without %s: %s", strings.Join(byReason[reason], ", "), reason)
 	}
 }
 
@@ -243,12 +219,12 @@ func (o *observed) judgeFirst() verdict {
 		if r.Problem == "" {
 			continue
 		}
-		v.fail(o.withEnd(report.Finding{Path: serveScript, Problem: fmt.Sprintf("request %d after the start fails (%s)", i+1, r.Request),
+		v.Fail(o.withEnd(report.Finding{Path: serveScript, Problem: fmt.Sprintf("request %d after the start fails (%s)", i+1, r.Request),
 			Want: "HTTP 200 and the endpoint's JSON", Got: r.Problem,
 			Hint: "send one request of each kind before /health answers 200, on a machine with no compiler and no network"}))
 	}
-	if len(o.First) > 0 && len(v.findings) == 0 {
-		v.note("the first of %d requests took %s", len(o.First), rounded(seconds(o.First[0].Took)))
+	if len(o.First) > 0 && len(v.Findings) == 0 {
+		v.Note("the first of %d requests took %s", len(o.First), rounded(seconds(o.First[0].Took)))
 	}
 	return v
 }
@@ -282,28 +258,28 @@ func (o *observed) judgeBatch() verdict {
 		if o.late != "" {
 			f.Problem += "; " + o.late
 		}
-		v.fail(o.withEnd(f))
+		v.Fail(o.withEnd(f))
 	}
 	if b.Empty > 0 && o.Shrunk != "" {
-		v.note("%d of %d replies are empty, which says nothing of random weights", b.Empty, b.Requests)
+		v.Note("%d of %d replies are empty, which says nothing of random weights", b.Empty, b.Requests)
 	} else if b.Empty > 0 {
-		v.fail(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%d of %d replies are empty", b.Empty, b.Requests), Want: "content in each",
+		v.Fail(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%d of %d replies are empty", b.Empty, b.Requests), Want: "content in each",
 			Hint: "an answer that is all thought has no content: end the thought in time, or turn it off"})
 	}
 	if tries := count(o.answers, func(a ask.Answer) bool { return a.Failed == nil && a.Tries > 1 }); tries > 0 {
-		v.warn(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%d requests had to be sent more than once", tries), Hint: "a failure now and then is one too many under load"})
+		v.Warn(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%d requests had to be sent more than once", tries), Hint: "a failure now and then is one too many under load"})
 	}
 	if most := o.rehearsal.Profile.Load.MaxTokens; o.drafts == nil && most > 0 {
 		if n := count(o.answers, func(a ask.Answer) bool { return a.Failed == nil && a.Tokens > most }); n > 0 {
-			v.warn(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%d of %d answers have more tokens than max_tokens allows", n, b.Requests),
+			v.Warn(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%d of %d answers have more tokens than max_tokens allows", n, b.Requests),
 				Want: fmt.Sprintf("usage.completion_tokens of at most %d", most), Hint: "end an answer at max_tokens: graders cut it there, and the time goes on"})
 		}
 	}
 	if b.Repeats > 0 {
-		v.note("%d public questions repeat others and were left out", b.Repeats)
+		v.Note("%d public questions repeat others and were left out", b.Repeats)
 	}
 	if o.rehearsal.Profile.Quality == nil {
-		v.note("the profile has no public examples: the requests were made up")
+		v.Note("the profile has no public examples: the requests were made up")
 	}
 	return v
 }
@@ -323,16 +299,16 @@ func (o *observed) judgeStillHealthy() verdict {
 	case !o.first.healthy():
 		return undecided("%s", o.blocked())
 	case o.health != "" && o.replied: // else nothing was asked that it could have outlived
-		v.fail(o.withEnd(report.Finding{Path: serveScript, Problem: o.health, Want: "HTTP 200",
+		v.Fail(o.withEnd(report.Finding{Path: serveScript, Problem: o.health, Want: "HTTP 200",
 			Hint: "a request that cannot be answered must end as an error of that request"}))
 	}
 	if o.stop != nil && len(o.stop.left) > 0 {
-		v.fail(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%.3g s after SIGTERM something still runs", o.stop.took.Seconds()),
+		v.Fail(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%.3g s after SIGTERM something still runs", o.stop.took.Seconds()),
 			Want: "no process and no port", Got: strings.Join(o.stop.left, "; "), Hint: "start the server with exec as the last command of serve.sh, so that the signal reaches it"})
 	} else if o.stop != nil && o.ended == "" {
-		v.note("gone %s after SIGTERM", rounded(o.stop.took))
+		v.Note("gone %s after SIGTERM", rounded(o.stop.took))
 	}
-	if !o.replied && len(v.findings) == 0 {
+	if !o.replied && len(v.Findings) == 0 {
 		return undecided("%s", o.blocked())
 	}
 	return v

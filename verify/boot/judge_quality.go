@@ -56,31 +56,31 @@ func (o *observed) judgeAccuracy(v *verdict) {
 	guesses := q.Chance > 0 && q.Low <= q.Chance
 	switch {
 	case q.Accuracy < q.Floor && q.Floor > q.High:
-		v.fail(report.Finding{Problem: "the answers are worse than the floor, and by more than luck", Want: floor, Got: numbers, Hint: o.diagnosis()})
+		v.Fail(report.Finding{Problem: "the answers are worse than the floor, and by more than luck", Want: floor, Got: numbers, Hint: o.diagnosis()})
 	case q.Accuracy < q.Floor:
-		v.fail(report.Finding{Problem: "the answers are worse than the floor; with so few questions luck could explain it", Want: floor, Got: numbers, Hint: o.diagnosis()})
+		v.Fail(report.Finding{Problem: "the answers are worse than the floor; with so few questions luck could explain it", Want: floor, Got: numbers, Hint: o.diagnosis()})
 	case guesses && q.Questions >= enoughQuestions:
-		v.fail(report.Finding{Problem: "the answers cannot be told from guessing, though the floor is no higher", Want: "more than chance", Got: numbers, Hint: o.diagnosis()})
+		v.Fail(report.Finding{Problem: "the answers cannot be told from guessing, though the floor is no higher", Want: "more than chance", Got: numbers, Hint: o.diagnosis()})
 	default:
-		v.note("%s; the floor is %.4f", numbers, q.Floor)
+		v.Note("%s; the floor is %.4f", numbers, q.Floor)
 		if q.Low < q.Floor {
-			v.note("the floor lies within the interval: other questions may go the other way")
+			v.Note("the floor lies within the interval: other questions may go the other way")
 		}
 	}
-	if len(v.findings) == 0 {
+	if len(v.Findings) == 0 {
 		return
 	}
 	if i := slices.IndexFunc(o.answers, func(a ask.Answer) bool { return a.Failed == nil && !a.Right() }); i >= 0 {
-		v.note("the first wrong answer: question %s, want %s, got %s", o.answers[i].Question.ID, quoted(o.answers[i].Question.Answer), quoted(o.answers[i].Content))
+		v.Note("the first wrong answer: question %s, want %s, got %s", o.answers[i].Question.ID, quoted(o.answers[i].Question.Answer), quoted(o.answers[i].Content))
 	}
 	if guesses {
-		v.note("at chance: a model that guesses gets %.4f; a wrong layout of the codes, a forgotten tied head, scales of another tensor or an untrained part look like this", q.Chance)
+		v.Note("at chance: a model that guesses gets %.4f; a wrong layout of the codes, a forgotten tied head, scales of another tensor or an untrained part look like this", q.Chance)
 	}
 	if percent(q.Truncated, q.Questions) >= 20 {
-		v.note("%.0f%% are cut off at %d tokens: a thought that eats the budget looks like this", percent(q.Truncated, q.Questions), o.rehearsal.Profile.Load.MaxTokens)
+		v.Note("%.0f%% are cut off at %d tokens: a thought that eats the budget looks like this", percent(q.Truncated, q.Questions), o.rehearsal.Profile.Load.MaxTokens)
 	}
 	if percent(q.Parsed, q.Questions) < 20 {
-		v.note("almost no answer has the form that was asked for: a forgotten tied head or near-random weights look like this")
+		v.Note("almost no answer has the form that was asked for: a forgotten tied head or near-random weights look like this")
 	}
 }
 
@@ -121,15 +121,15 @@ func (o *observed) judgeTau(v *verdict) {
 	q := o.Quality
 	numbers := fmt.Sprintf("tau %.4f (%d tokens in %d steps), %.4f averaged over prompts, %d empty drafts", q.Tau, q.Tokens, q.Steps, q.PerPrompt, q.Failed)
 	if q.Tau >= q.Floor {
-		v.note("%s; the floor is %.4f", numbers, q.Floor)
+		v.Note("%s; the floor is %.4f", numbers, q.Floor)
 		return
 	}
 	hint := "compare with the base drafter's own drafts on the same contexts"
 	if q.Tau < randomTau {
 		hint = "compare with the base model: a head that is tied and was dropped, shifted offsets, or padding without a mask leave near-random drafts"
-		v.note("hardly a drafted token is accepted: near-random weights look like this")
+		v.Note("hardly a drafted token is accepted: near-random weights look like this")
 	}
-	v.fail(report.Finding{Problem: "the drafts are accepted less than the floor", Want: fmt.Sprintf("tau of at least %.4f", q.Floor), Got: numbers, Hint: hint})
+	v.Fail(report.Finding{Problem: "the drafts are accepted less than the floor", Want: fmt.Sprintf("tau of at least %.4f", q.Floor), Got: numbers, Hint: hint})
 }
 
 // judgeAlone compares the batch with the same requests alone. Another answer
@@ -143,9 +143,9 @@ func (o *observed) judgeAlone(v *verdict, batch, alone int) {
 	if o.drafts != nil {
 		what, enough = "accepted ids", max(2*a.Compared, batch/4)
 	}
-	v.note("%d of %d requests were answered the same alone and in the batch, with %d and %d %s", a.Same, a.Compared, alone, batch, what)
+	v.Note("%d of %d requests were answered the same alone and in the batch, with %d and %d %s", a.Same, a.Compared, alone, batch, what)
 	if alone-batch >= enough {
-		v.fail(report.Finding{
+		v.Fail(report.Finding{
 			Problem: fmt.Sprintf("requests that are answered well alone are not when others are answered with them: %d %s alone, %d in the batch", alone, what, batch),
 			Want:    "the same in both", Got: a.First,
 			Hint: "padding on the left without an attention mask, or without shifted positions, looks like this",

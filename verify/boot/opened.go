@@ -84,25 +84,25 @@ func (o *observed) judgeFiles(v *verdict) {
 		case f.Written && !within(f.Path, append(own, "/dev", "/proc")...):
 			written = append(written, f.Path)
 		case isInside && f.Exists && !listed[inside]:
-			v.fail(report.Finding{Path: inside, Problem: "the server opens a file that the submission does not list", Hint: "it was there when it was started, and will not be where it is graded"})
+			v.Fail(report.Finding{Path: inside, Problem: "the server opens a file that the submission does not list", Hint: "it was there when it was started, and will not be where it is graded"})
 		case isInside || within(f.Path, own...):
 		case isWeights(f.Path) && within(f.Path, systemFolders...) && !packages && !strings.HasSuffix(f.Path, ".safetensors") && !strings.HasSuffix(f.Path, ".gguf"):
 			// a program's own data that happens to be called .bin
 		case isWeights(f.Path) && f.Exists:
-			v.fail(report.Finding{Path: f.Path, Problem: "the server opens what looks like weights outside the submission", Hint: "ship what it needs, and load that"})
+			v.Fail(report.Finding{Path: f.Path, Problem: "the server opens what looks like weights outside the submission", Hint: "ship what it needs, and load that"})
 		case isWeights(f.Path):
-			v.warn(report.Finding{Path: f.Path, Problem: "the server looks for weights outside the submission", Hint: "name files from $SUBMISSION_DIR"})
+			v.Warn(report.Finding{Path: f.Path, Problem: "the server looks for weights outside the submission", Hint: "name files from $SUBMISSION_DIR"})
 		case !f.Exists || packages || within(f.Path, systemFolders...) || within(f.Path, pythons...):
 		default:
-			v.fail(report.Finding{Path: f.Path, Problem: "the server opens a file of this machine that is no part of the system", Hint: "ship what it needs, and load that"})
+			v.Fail(report.Finding{Path: f.Path, Problem: "the server opens a file of this machine that is no part of the system", Hint: "ship what it needs, and load that"})
 		}
 	}
 	for i, name := range written {
 		if i == findingsOfWrites {
-			v.note("it writes to %d more such files", len(written)-i)
+			v.Note("it writes to %d more such files", len(written)-i)
 			break
 		}
-		v.warn(report.Finding{Path: name, Problem: "the server writes outside the folders that are for that", Hint: "write below $TMPDIR, /tmp or $HOME"})
+		v.Warn(report.Finding{Path: name, Problem: "the server writes outside the folders that are for that", Hint: "write below $TMPDIR, /tmp or $HOME"})
 	}
 }
 
@@ -146,19 +146,19 @@ func (o *observed) judgeWeights(v *verdict) {
 		return
 	}
 	if len(unopened) == len(weights) {
-		v.fail(report.Finding{Path: weights[0], Problem: fmt.Sprintf("the server answers and has opened none of the submission's %d weight files", len(weights)),
+		v.Fail(report.Finding{Path: weights[0], Problem: fmt.Sprintf("the server answers and has opened none of the submission's %d weight files", len(weights)),
 			Hint: "serve the weights that are submitted"})
 		return
 	}
 	for _, name := range unopened {
 		f := report.Finding{Path: name, Problem: "the server has not opened this weight file", Hint: "serve all weights that are submitted, or leave out what is not needed"}
 		if o.rehearsal.Unused[name] {
-			v.note("%s was not opened, which text inference does not need", name)
+			v.Note("%s was not opened, which text inference does not need", name)
 			continue
 		}
-		v.fail(f)
+		v.Fail(f)
 	}
-	v.note("%d of %d weight files were opened", len(weights)-len(unopened), len(weights))
+	v.Note("%d of %d weight files were opened", len(weights)-len(unopened), len(weights))
 }
 
 // ownAddress are what programs "connect" a datagram socket to in order to learn
@@ -177,16 +177,16 @@ func (o *observed) judgeConnections(v *verdict) {
 		case strings.HasSuffix(c.Address, ":53"):
 			names = true
 		case slices.Contains(ownAddress, c.Address):
-			v.note("it looks up its own address by way of %s", c.Address)
+			v.Note("it looks up its own address by way of %s", c.Address)
 		default:
-			v.fail(report.Finding{Path: serveScript, Problem: "the server connects to " + c.Address, Want: "loopback only", Hint: "there is no network where it is graded: ship what it fetches, and export HF_HUB_OFFLINE=1"})
+			v.Fail(report.Finding{Path: serveScript, Problem: "the server connects to " + c.Address, Want: "loopback only", Hint: "there is no network where it is graded: ship what it fetches, and export HF_HUB_OFFLINE=1"})
 		}
 	}
 	if line := lineWith(o.Log, unresolved); line != "" {
-		v.fail(report.Finding{Path: serveScript, Problem: "the server looks for another machine by name", Got: line,
+		v.Fail(report.Finding{Path: serveScript, Problem: "the server looks for another machine by name", Got: line,
 			Hint: "there is no network where it is graded: ship what it fetches, and export HF_HUB_OFFLINE=1"})
 	} else if names {
-		v.warn(report.Finding{Path: serveScript, Problem: "the server asks for the address of some name", Hint: "there is no network where it is graded"})
+		v.Warn(report.Finding{Path: serveScript, Problem: "the server asks for the address of some name", Hint: "there is no network where it is graded"})
 	}
 }
 
@@ -226,15 +226,15 @@ func (o *observed) judgeCompilers(v *verdict) {
 		}
 		seen[name] = true
 		if within(p.Path, o.at, o.homeFolder) || within(p.Path, scratch...) || strings.Contains(p.Path, "/site-packages/") {
-			v.note("it compiles at start, with %s, which it brings along", p.Path)
+			v.Note("it compiles at start, with %s, which it brings along", p.Path)
 			continue
 		}
 		f := report.Finding{Path: serveScript, Problem: "something is compiled while the server runs: it starts " + p.Path, Hint: "ship what is compiled, or choose a backend that compiles nothing"}
 		if o.lacks(needs) {
 			f.Got = "the grader's machine has no " + needs[0]
-			v.fail(f)
+			v.Fail(f)
 		} else {
-			v.warn(f)
+			v.Warn(f)
 		}
 	}
 }

@@ -226,9 +226,9 @@ func TestDeadline(t *testing.T) {
 				First: []report.Reply{{Took: 4.6}}, Batch: &report.Batch{Requests: 150, Concurrency: 16, Seconds: test.seconds, Tokens: 1},
 			}}
 			v := o.judgeDeadline()
-			result := report.GateResult{Findings: v.findings, Notes: v.notes}
-			status := v.status
-			for _, f := range v.findings {
+			result := report.GateResult{Findings: v.Findings, Notes: v.Notes}
+			status := v.Status
+			for _, f := range v.Findings {
 				if f.Level == report.Error {
 					status = report.Fail
 				}
@@ -247,7 +247,7 @@ func TestDeadlineOfDrafts(t *testing.T) {
 		First: []report.Reply{{Took: 6.1}}, Batch: &report.Batch{Requests: 2180, Concurrency: 32, Seconds: 99.5, Tokens: 2432},
 	}}
 	v := o.judgeDeadline()
-	if math.Abs(o.Projection.Seconds-1819.1) > 0.05 || len(v.findings) > 0 || !strings.Contains(v.notes[1], "took 99.5 s of a budget of 593 s") {
+	if math.Abs(o.Projection.Seconds-1819.1) > 0.05 || len(v.Findings) > 0 || !strings.Contains(v.Notes[1], "took 99.5 s of a budget of 593 s") {
 		t.Errorf("%+v, %+v", o.Projection, v)
 	}
 }
@@ -275,7 +275,7 @@ func TestDeadlineMemory(t *testing.T) {
 		}}
 		var v verdict
 		o.judgeMemory(&v)
-		if warned != (len(v.findings) == 1 && strings.Contains(v.findings[0].Got, "101 bytes")) || warned == (len(v.notes) == 1) {
+		if warned != (len(v.Findings) == 1 && strings.Contains(v.Findings[0].Got, "101 bytes")) || warned == (len(v.Notes) == 1) {
 			t.Errorf("%d: %+v", size, v)
 		}
 	}
@@ -368,11 +368,11 @@ func TestOpenedFiles(t *testing.T) {
 			o := tracedObserved()
 			test.change(o)
 			v := o.judgeOpened()
-			text := findings(report.GateResult{Findings: v.findings})
+			text := findings(report.GateResult{Findings: v.Findings})
 			switch {
-			case test.level == "" && len(v.findings) > 0, test.level != "" && len(v.findings) != 1:
+			case test.level == "" && len(v.Findings) > 0, test.level != "" && len(v.Findings) != 1:
 				t.Errorf("findings:\n%s", text)
-			case test.level != "" && (v.findings[0].Level != test.level || !strings.Contains(text, test.say)):
+			case test.level != "" && (v.Findings[0].Level != test.level || !strings.Contains(text, test.say)):
 				t.Errorf("want %s that says %q:\n%s", test.level, test.say, text)
 			}
 		})
@@ -384,12 +384,12 @@ func TestTraceTooLong(t *testing.T) {
 	o := tracedObserved()
 	o.trace.Dropped = 1
 	o.trace.Opened = o.trace.Opened[1:]
-	if v := o.judgeOpened(); v.status != report.Undecided || len(v.findings) > 0 || !strings.Contains(v.notes[0], "than a trace holds") {
-		t.Errorf("%s: %v %v", v.status, v.findings, v.notes)
+	if v := o.judgeOpened(); v.Status != report.Undecided || len(v.Findings) > 0 || !strings.Contains(v.Notes[0], "than a trace holds") {
+		t.Errorf("%s: %v %v", v.Status, v.Findings, v.Notes)
 	}
 	opening(sandbox.Opened{Path: "/data/model.safetensors", Exists: true})(o)
-	if v := o.judgeOpened(); len(v.findings) != 1 {
-		t.Errorf("what is in it: %v", v.findings)
+	if v := o.judgeOpened(); len(v.Findings) != 1 {
+		t.Errorf("what is in it: %v", v.Findings)
 	}
 }
 
@@ -421,8 +421,8 @@ func TestCompilerStarted(t *testing.T) {
 		o.rehearsal.Profile.Image = test.image
 		var v verdict
 		o.judgeCompilers(&v)
-		if test.level == "" && len(v.findings) > 0 || test.level != "" && (len(v.findings) != 1 || v.findings[0].Level != test.level) {
-			t.Errorf("%s: %+v, want %q", test.program, v.findings, test.level)
+		if test.level == "" && len(v.Findings) > 0 || test.level != "" && (len(v.Findings) != 1 || v.Findings[0].Level != test.level) {
+			t.Errorf("%s: %+v, want %q", test.program, v.Findings, test.level)
 		}
 	}
 }
@@ -438,15 +438,15 @@ func TestInstallers(t *testing.T) {
 	}
 	o := tracedObserved()
 	o.first.Healthy = 9
-	if v := o.judgeInstall(); v.status != report.NotApplicable {
+	if v := o.judgeInstall(); v.Status != report.NotApplicable {
 		t.Errorf("no installer: %+v", v)
 	}
 	o.trace.Programs = []sandbox.Program{{Path: "/usr/bin/pip", Argv: []string{"pip", "install", "x"}, At: 1e9}, {Path: "/usr/bin/python3", Argv: []string{"python3", "server.py"}, At: 5e9}}
-	if v := o.judgeInstall(); v.status != "" || !strings.Contains(v.notes[0], "after 5s") {
+	if v := o.judgeInstall(); v.Status != "" || !strings.Contains(v.Notes[0], "after 5s") {
 		t.Errorf("an installer: %+v", v)
 	}
 	o.first.problem, o.first.log = "the server ended", "ERROR: No matching distribution found for uvicorn"
-	if v := o.judgeInstall(); len(v.findings) != 1 || !strings.Contains(v.findings[0].Problem, "pip finds no wheel of uvicorn") {
+	if v := o.judgeInstall(); len(v.Findings) != 1 || !strings.Contains(v.Findings[0].Problem, "pip finds no wheel of uvicorn") {
 		t.Errorf("a failed installer: %+v", v)
 	}
 }

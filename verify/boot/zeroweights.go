@@ -189,7 +189,7 @@ func (o *observed) judgeZeroWeights(v *verdict) {
 	case z == nil:
 		return
 	case z.problem != "" || z.asked < zeroEnough || !z.drafts && 4*z.stayed < 3*z.asked || z.drafts && 2*z.stayed < z.asked:
-		v.note("started %s: %s", withZeroWeights, z.text())
+		v.Note("started %s: %s", withZeroWeights, z.text())
 		return
 	}
 	f := report.Finding{Path: serveScript, Problem: "the answers stay right when all weights are zero", Want: "answers that come from the weights", Got: z.text(),
@@ -197,7 +197,7 @@ func (o *observed) judgeZeroWeights(v *verdict) {
 	if z.drafts {
 		f.Problem = "the drafts stay as good when all weights are zero"
 	}
-	v.fail(f)
+	v.Fail(f)
 }
 
 var errNoWeights = errors.New("there are no weights")

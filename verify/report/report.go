@@ -106,15 +106,15 @@ func (r *Report) JSON() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// Decide puts the results of dynamic gates in the place of the undecided ones
-// that verify.Run left; results of gates that the profile does not ask for are dropped.
+// Decide puts the results of dynamic gates, as Outcome.Result makes them, in the
+// place of the undecided ones that verify.Run left; results of gates that the
+// profile does not ask for are dropped.
 func (r *Report) Decide(results []GateResult, measured *Measured) {
 	for _, result := range results {
 		i := slices.IndexFunc(r.Gates, func(g GateResult) bool { return g.ID == result.ID })
 		if i < 0 || r.Gates[i].Unasked {
 			continue
 		}
-		SortFindings(result.Findings)
 		r.Gates[i] = result
 	}
 	r.Measured = measured

@@ -48,9 +48,9 @@ type GateResult struct {
 	Unasked bool `json:"-"` // the profile does not ask for it
 }
 
-// SortFindings orders findings as reports list them: by path, tensor, level and
+// sortFindings orders findings as reports list them: by path, tensor, level and
 // problem.
-func SortFindings(findings []Finding) {
+func sortFindings(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(
 			CompareNatural(a.Path, b.Path), CompareNatural(a.Tensor, b.Tensor),

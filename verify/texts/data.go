@@ -59,7 +59,7 @@ func (o *Found) dataOfPython(f File) {
 		repository := repositoryIn(s.Text)
 		if b := benchmarkOfRepository(repository); b != nil && strings.Contains(repository, "/") && !loaded[repository] {
 			loaded[repository] = true
-			o.warn(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d names %s", s.Line, b.name), Got: manifest.Clip(s.Text),
+			o.Warn(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d names %s", s.Line, b.name), Got: manifest.Clip(s.Text),
 				Hint: "a reviewer will ask what for: remove it if nothing needs it"})
 		}
 	}
@@ -129,11 +129,11 @@ func (o *Found) loads(p string, line int, repository, split string) {
 	}
 	switch {
 	case b != nil && (!b.trains || evaluation):
-		o.fail(report.Finding{Path: p, Problem: problem + ": evaluation data of " + b.name, Hint: withoutData})
+		o.Fail(report.Finding{Path: p, Problem: problem + ": evaluation data of " + b.name, Hint: withoutData})
 	case b != nil && (split == "" || split == "?"):
-		o.warn(report.Finding{Path: p, Problem: problem + ": all splits of " + b.name + ", as far as can be seen", Hint: "load split=\"train\" alone"})
+		o.Warn(report.Finding{Path: p, Problem: problem + ": all splits of " + b.name + ", as far as can be seen", Hint: "load split=\"train\" alone"})
 	case b == nil && evaluation && repository != "":
-		o.warn(report.Finding{Path: p, Problem: problem, Hint: "a reviewer will ask what for: no test or validation split may be among the data that weights are fitted on"})
+		o.Warn(report.Finding{Path: p, Problem: problem, Hint: "a reviewer will ask what for: no test or validation split may be among the data that weights are fitted on"})
 	}
 }
 
@@ -169,7 +169,7 @@ func (o *Found) dataOfLog(f File) {
 				continue
 			}
 			told[b.name] = true
-			o.warn(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d says that %s was loaded", number, b.name), Got: manifest.Clip(strings.TrimSpace(line)),
+			o.Warn(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d says that %s was loaded", number, b.name), Got: manifest.Clip(strings.TrimSpace(line)),
 				Hint: "say in DATA.md what for: no test or validation split may be among the data that weights are fitted on"})
 		}
 	})

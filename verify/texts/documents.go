@@ -97,9 +97,9 @@ func (o *Found) dataOfDocument(f File) {
 			place := fmt.Sprintf("line %d", s.line)
 			switch judgeStatement(b, s, declaration) {
 			case offends:
-				o.fail(report.Finding{Path: f.Path, Problem: place + " lists evaluation data of " + b.name + " among the data", Got: manifest.Clip(strings.TrimSpace(s.text)), Hint: withoutData})
+				o.Fail(report.Finding{Path: f.Path, Problem: place + " lists evaluation data of " + b.name + " among the data", Got: manifest.Clip(strings.TrimSpace(s.text)), Hint: withoutData})
 			case doubtful:
-				o.warn(report.Finding{Path: f.Path, Problem: place + " names " + b.name + ", and does not say that none of its evaluation data was used", Got: manifest.Clip(strings.TrimSpace(s.text)), Hint: sayWhichSplit})
+				o.Warn(report.Finding{Path: f.Path, Problem: place + " names " + b.name + ", and does not say that none of its evaluation data was used", Got: manifest.Clip(strings.TrimSpace(s.text)), Hint: sayWhichSplit})
 			default:
 				mentions = append(mentions, b.name)
 			}
@@ -107,7 +107,7 @@ func (o *Found) dataOfDocument(f File) {
 	}
 	slices.Sort(mentions)
 	if mentions = slices.Compact(mentions); len(mentions) > 0 {
-		o.note("%s names %s without saying that it was used for fitting", f.Path, strings.Join(mentions, ", "))
+		o.Note("%s names %s without saying that it was used for fitting", f.Path, strings.Join(mentions, ", "))
 	}
 }
 

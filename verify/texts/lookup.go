@@ -39,18 +39,18 @@ func (o *Found) table(p string, t tables) {
 	records := report.Finding{Path: p, Problem: fmt.Sprintf("holds %s of %s", words.Plural(t.records, "record"), t.keys), Hint: NoTable}
 	switch {
 	case t.records >= maxRecords:
-		o.fail(records)
+		o.Fail(records)
 	case t.records >= someRecords:
-		o.warn(records)
+		o.Warn(records)
 	}
 	if t.pairs >= maxPairs {
-		o.fail(report.Finding{Path: p, Problem: fmt.Sprintf("maps %s to others", words.Plural(t.pairs, "text")), Hint: NoTable})
+		o.Fail(report.Finding{Path: p, Problem: fmt.Sprintf("maps %s to others", words.Plural(t.pairs, "text")), Hint: NoTable})
 	}
 	if t.numbers >= maxPairs {
-		o.fail(report.Finding{Path: p, Problem: fmt.Sprintf("maps %s to others, as a table of next tokens does", words.Plural(t.numbers, "integer")), Hint: NoTable})
+		o.Fail(report.Finding{Path: p, Problem: fmt.Sprintf("maps %s to others, as a table of next tokens does", words.Plural(t.numbers, "integer")), Hint: NoTable})
 	}
 	if t.sequences >= maxSequences && t.records < someRecords {
-		o.fail(report.Finding{Path: p, Problem: fmt.Sprintf("holds %s of integers, as token ids are", words.Plural(t.sequences, "list")), Hint: NoTable})
+		o.Fail(report.Finding{Path: p, Problem: fmt.Sprintf("holds %s of integers, as token ids are", words.Plural(t.sequences, "list")), Hint: NoTable})
 	}
 }
 
@@ -67,9 +67,9 @@ func (o *Found) lookupInPython(f File) {
 	for _, t := range m.Tables {
 		switch {
 		case t.Pairs >= maxPairs:
-			o.fail(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d writes out a table of %s", t.Line, words.Plural(t.Pairs, "pair")), Hint: NoTable})
+			o.Fail(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d writes out a table of %s", t.Line, words.Plural(t.Pairs, "pair")), Hint: NoTable})
 		case t.Numbers >= maxNumbers:
-			o.fail(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d writes out %s", t.Line, words.Plural(t.Numbers, "number")), Hint: NoTable})
+			o.Fail(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d writes out %s", t.Line, words.Plural(t.Numbers, "number")), Hint: NoTable})
 		}
 	}
 	for i := range m.Calls {
@@ -79,14 +79,14 @@ func (o *Found) lookupInPython(f File) {
 		}
 		argument := strings.ToLower(c.Arguments[0].Text)
 		if slices.ContainsFunc(asked, func(word string) bool { return strings.Contains(argument, word) }) {
-			o.warn(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d makes a key of what is asked", c.Line), Got: manifest.Clip(c.Name + "(" + c.Arguments[0].Text + ")"),
+			o.Warn(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d makes a key of what is asked", c.Line), Got: manifest.Clip(c.Name + "(" + c.Arguments[0].Text + ")"),
 				Hint: "a reviewer will ask what is found by it: no stored answer may be"})
 			break
 		}
 	}
 	for _, s := range m.Strings {
 		if len(s.Text) >= maxStringBytes {
-			o.warn(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d holds a string of %s", s.Line, words.Plural(len(s.Text), "byte")), Hint: "a reviewer will ask what it encodes: ship it as a file of its own"})
+			o.Warn(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d holds a string of %s", s.Line, words.Plural(len(s.Text), "byte")), Hint: "a reviewer will ask what it encodes: ship it as a file of its own"})
 		}
 	}
 }

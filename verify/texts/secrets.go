@@ -33,10 +33,10 @@ func Secrets(f File) Found {
 	list := findSecrets(f)
 	for i, s := range list {
 		if i == maxSecretsShown {
-			o.fail(report.Finding{Path: f.Path, Problem: fmt.Sprintf("holds %s more", words.Plural(len(list)-i, "secret")), Hint: Revoke})
+			o.Fail(report.Finding{Path: f.Path, Problem: fmt.Sprintf("holds %s more", words.Plural(len(list)-i, "secret")), Hint: Revoke})
 			return o
 		}
-		o.fail(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d holds %s", s.line, s.what), Got: shown(s.value), Hint: Revoke})
+		o.Fail(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d holds %s", s.line, s.what), Got: shown(s.value), Hint: Revoke})
 	}
 	return o
 }

@@ -6,7 +6,6 @@ package texts
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 
 	"slipway/verify/report"
@@ -34,21 +33,4 @@ func linesOf(data []byte, f func(number int, line string)) {
 }
 
 // Found is what a search of one text came upon.
-type Found struct {
-	Findings []report.Finding
-	Notes    []string
-}
-
-func (o *Found) fail(f report.Finding) {
-	f.Level = report.Error
-	o.Findings = append(o.Findings, f)
-}
-
-func (o *Found) warn(f report.Finding) {
-	f.Level = report.Warning
-	o.Findings = append(o.Findings, f)
-}
-
-func (o *Found) note(format string, args ...any) {
-	o.Notes = append(o.Notes, fmt.Sprintf(format, args...))
-}
+type Found struct{ report.Outcome }
