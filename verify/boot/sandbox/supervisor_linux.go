@@ -70,10 +70,9 @@ type supervisor struct {
 
 	sending sync.Mutex
 
+	children *children
+
 	mu       sync.Mutex
-	changed  *sync.Cond // a process was started or has ended
-	children bool       // there may be some
-	ended    map[int]int
 	recorder *recorder
 }
 
@@ -92,8 +91,7 @@ func supervisorMain() int {
 	if err != nil {
 		return 1
 	}
-	s := &supervisor{wire: w, ended: map[int]int{}}
-	s.changed = sync.NewCond(&s.mu)
+	s := &supervisor{wire: w, children: newChildren(waitForAny)}
 	if s.limits, err = w.receive(&s.setup); err != nil {
 		return 1
 	}
@@ -124,7 +122,7 @@ func (s *supervisor) prepare() error {
 	if err := raiseNetwork(); err != nil {
 		return err
 	}
-	go s.reap()
+	go s.children.reap()
 	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -137,7 +135,7 @@ func (s *supervisor) prepare() error {
 	}
 	if err == nil {
 		_ = unix.Kill(pid, unix.SIGKILL) // an error means that it has ended
-		s.wait(pid)
+		s.children.status(pid)
 	}
 	if refused[MemoryLimit] != "" {
 		s.setup.Cores = cores(s.setup.CPUs)
@@ -188,7 +186,7 @@ func (s *supervisor) serve(order request, descriptors []int) {
 		s.send(reply)
 	}
 	if order.Act == "start" && err == nil {
-		s.send(answer{PID: reply.PID, Status: s.wait(reply.PID)})
+		s.send(answer{PID: reply.PID, Status: s.children.status(reply.PID)})
 	}
 }
 
@@ -284,10 +282,7 @@ func (s *supervisor) fork(output uintptr, far *os.File) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.mu.Lock()
-	s.children = true
-	s.changed.Broadcast()
-	s.mu.Unlock()
+	s.children.add()
 	return pid, nil
 }
 
@@ -320,51 +315,13 @@ func (s *supervisor) follow(near *wire, dry bool) (map[string]string, error) {
 	}
 }
 
-// reap waits for every process that has no other parent, and keeps how each
-// ended.
-func (s *supervisor) reap() {
-	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WALL, nil)
-		s.mu.Lock()
-		switch {
-		case err == nil:
-			s.ended[pid] = int(status)
-			s.changed.Broadcast()
-		case errors.Is(err, syscall.ECHILD):
-			s.children = false
-			s.changed.Broadcast()
-			for !s.children {
-				s.changed.Wait()
-			}
-		}
-		s.mu.Unlock()
-	}
-}
-
-// wait returns how a process ended.
-func (s *supervisor) wait(pid int) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for {
-		if status, ok := s.ended[pid]; ok {
-			return status
-		}
-		s.changed.Wait()
-	}
-}
-
 // killAll ends all that is inside. Who loses its parent becomes the supervisor's
 // child, so that no child means nobody.
 func (s *supervisor) killAll() error {
 	if err := unix.Kill(-1, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("kill what is inside: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.children {
-		s.changed.Wait()
-	}
+	s.children.none()
 	return nil
 }
 
