@@ -24,9 +24,9 @@ var layers = map[string][]string{
 	"bundle/config":    {"verify/profiles", "verify/image", "manifest"},
 	"bundle/pack":      {"manifest", "manifest/content", "manifest/safetensors"},
 	"bundle/pack/...":  {"manifest", "manifest/safetensors"},
-	"bundle/goruntime": {"manifest", "manifest/content"},
+	"bundle/goruntime": {"internal/cudastub", "manifest", "manifest/content"},
 
-	"verify":               {"verify/report", "verify/audit", "verify/modelconfig", "verify/texts", "verify/words", "verify/profiles", "verify/scan", "verify/ternary", "verify/script", "verify/script/shell", "vendor-wheels", "manifest", "manifest/content", "manifest/safetensors"},
+	"verify":               {"verify/report", "verify/audit", "verify/modelconfig", "verify/texts", "verify/words", "verify/profiles", "verify/scan", "verify/ternary", "verify/wheel", "verify/script", "verify/script/shell", "vendor-wheels", "manifest", "manifest/content", "manifest/safetensors"},
 	"verify/report":        {"verify/words", "verify/scan", "manifest", "manifest/content"},
 	"verify/texts":         {"verify/report", "verify/words", "verify/script/python", "manifest"},
 	"verify/words":         {},
@@ -39,8 +39,10 @@ var layers = map[string][]string{
 	"verify/script/shell":  {"verify/image"},
 	"verify/script/python": {"manifest"},
 	"verify/page":          {"verify", "verify/report", "verify/words", "manifest"},
-	"verify/scan":          {"verify/ternary", "manifest", "manifest/content", "manifest/safetensors"},
+	"verify/scan":          {"verify/scan/vector", "verify/ternary", "manifest", "manifest/content", "manifest/safetensors"},
+	"verify/scan/vector":   {},
 	"verify/ternary":       {"manifest", "manifest/safetensors"},
+	"verify/wheel":         {"manifest"},
 	"verify/contract":      {"manifest", "manifest/content", "manifest/safetensors"},
 	"verify/compare":       {"manifest", "manifest/content", "manifest/safetensors"},
 	"verify/boot":          {"verify/report", "verify/profiles", "verify/boot/...", "manifest", "manifest/safetensors"}, // runs the submission; the static gates must not. Reads headers to put zeros in the weights' place
@@ -48,12 +50,14 @@ var layers = map[string][]string{
 	"verify/boot/sandbox":  {"manifest"},
 	"verify/boot/shrink":   {"manifest", "manifest/safetensors"},
 
-	"runtime":                   {"runtime/api", "runtime/engine", "runtime/model", "runtime/weights", "runtime/tokenizer/...", "runtime/plainfile", "manifest"},
+	"runtime":                   {"runtime/api", "runtime/engine", "runtime/model", "runtime/kernels", "runtime/weights", "runtime/tokenizer/...", "runtime/plainfile", "manifest"},
 	"runtime/api":               {"runtime/engine", "runtime/model", "runtime/tokenizer/..."},
 	"runtime/engine":            {"runtime/model"},
 	"runtime/engine/enginetest": {"runtime/engine", "runtime/model"},
 	"runtime/model":             {"runtime/kernels", "runtime/weights"},
-	"runtime/kernels":           {"runtime/gpu"},
+	"runtime/kernels":           {"runtime/gpu", "runtime/kernels/cuda"},
+	"runtime/kernels/cuda":      {}, // compiled kernels, as data
+	"runtime/gpu":               {},
 	"runtime/weights":           {"runtime/plainfile", "manifest", "manifest/safetensors"},
 	"runtime/plainfile":         {},
 	"runtime/tokenizer/...":     {"runtime/tokenizer", "runtime/plainfile", "manifest"},
@@ -67,6 +71,8 @@ var layers = map[string][]string{
 	"manifest/registry/embedded": {"manifest"},
 
 	"internal/realshapes":     {"manifest", "manifest/safetensors"},
+	"internal/cudastub":       {},
+	"internal/generate/cuda":  {"internal/cudastub"},
 	"internal/generate/...":   {"internal/realshapes", "internal/generate/...", "verify/ternary", "manifest", "manifest/content", "manifest/safetensors"},
 	"examples/broken":         {"internal/generate/...", "manifest"},
 	"internal/benchmarks/...": {"internal/...", "bundle/...", "verify/...", "manifest/..."},
@@ -82,6 +88,7 @@ var doors = map[string][]string{
 	"github.com/nlpodyssey/safetensors":      {"manifest/safetensors"},
 	"golang.org/x/text":                      {"manifest", "runtime/tokenizer"},
 	"golang.org/x/sync":                      {"bundle", "bundle/pack", "internal/generate", "manifest/content", "manifest/registry", "verify/boot/ask", "verify/compare", "verify/scan"},
+	"gorgonia.org/cu":                        {"runtime/gpu"},
 	"golang.org/x/sys":                       {"manifest/content", "manifest/safetensors", "verify/boot/sandbox", "verify/image/probe"},
 	"mvdan.cc/sh/v3":                         {"verify/script", "verify/script/shell"},
 	"github.com/landlock-lsm/go-landlock":    {"verify/boot/sandbox"},
@@ -92,7 +99,7 @@ var doors = map[string][]string{
 
 // offline packages reach nothing and run nothing: the verifier and all that it
 // stands on.
-var offline = []string{"verify", "verify/report", "verify/audit", "verify/modelconfig", "verify/texts", "verify/words", "verify/profiles", "verify/image", "verify/scan", "verify/ternary", "verify/contract", "verify/script", "verify/script/shell", "verify/script/python", "verify/page", "verify/compare", "manifest", "manifest/content", "manifest/safetensors", "manifest/layout", "bundle", "bundle/config", "bundle/pack"}
+var offline = []string{"verify", "verify/report", "verify/audit", "verify/modelconfig", "verify/texts", "verify/words", "verify/profiles", "verify/image", "verify/scan", "verify/scan/vector", "verify/ternary", "verify/wheel", "verify/contract", "verify/script", "verify/script/shell", "verify/script/python", "verify/page", "verify/compare", "manifest", "manifest/content", "manifest/safetensors", "manifest/layout", "bundle", "bundle/config", "bundle/pack"}
 
 var reaching = []string{"net", "net/http", "net/rpc", "net/smtp", "os/exec", "plugin"}
 
