@@ -31,8 +31,18 @@ type Cache struct {
 
 // Cache allocates a layer's pages, enough for every slot at full length.
 func (p *Program) Cache(heads Heads) *Cache {
-	size := p.shape.Slots * p.pagesPer * PageTokens * heads.KV * heads.Dim
-	return &Cache{heads, make([]float32, size), make([]float32, size)}
+	c := &Cache{heads: heads}
+	if p.backend != nil {
+		p.backend.cache(c)
+		return c
+	}
+	c.keys, c.values = make([]float32, p.cacheSize(heads)), make([]float32, p.cacheSize(heads))
+	return c
+}
+
+// cacheSize is how many values a layer's keys are, and its values.
+func (p *Program) cacheSize(heads Heads) int {
+	return p.shape.Slots * p.pagesPer * PageTokens * heads.KV * heads.Dim
 }
 
 // offset returns where a position of a slot's kv head begins.
@@ -48,6 +58,10 @@ func (p *Program) slotPages(slot int32) []int32 {
 // HeadNormRope appends, for each row: q and k normed per head and rotated (in
 // place for q), k and v written to the cache at the row's position.
 func (p *Program) HeadNormRope(q, k, v *Activation, cache *Cache, qNorm, kNorm Norm, rotary *Rotary) {
+	if p.backend != nil {
+		p.backend.headNormRope(q, k, v, cache, qNorm, kNorm, rotary)
+		return
+	}
 	h := cache.heads
 	step := q.width / h.Query
 	task := func(_, begin, end int) {
@@ -74,6 +88,10 @@ func (p *Program) HeadNormRope(q, k, v *Activation, cache *Cache, qNorm, kNorm N
 // row's own, query head h reading kv head h / (Query/KV); where the heads are
 // gated, times sigmoid(gate).
 func (p *Program) Attention(dst, q *Activation, cache *Cache) {
+	if p.backend != nil {
+		p.backend.attention(dst, q, cache)
+		return
+	}
 	h := cache.heads
 	p.reserve(SplitKeys + h.Dim)
 	step, group := q.width/h.Query, h.Query/h.KV

@@ -13,7 +13,7 @@ func TestAttention(t *testing.T) {
 		random := newRandom(21)
 		const rotated, theta, epsilon, context = 8, 1e4, 1e-6, 600
 		kv := heads.KV * heads.Dim
-		p := NewProgram(SharedPool(), Shape{Rows: context, Slots: 3, Context: context})
+		p := newTestProgram(t, SharedPool(), Shape{Rows: context, Slots: 3, Context: context})
 		q, k, v, out := p.Activation(heads.QueryWidth()), p.Activation(kv), p.Activation(kv), p.Activation(heads.Query*heads.Dim)
 		qWeight, kWeight := fill(random, make([]float32, heads.Dim)), fill(random, make([]float32, heads.Dim))
 		cache := p.Cache(heads)
@@ -35,7 +35,7 @@ func TestAttention(t *testing.T) {
 				values[slot] = append(values[slot], widen(v.Row(r)))
 				queries = append(queries, widen(q.Row(r)))
 			}
-			p.Run()
+			runProgram(t, p)
 			for r := range rows {
 				position, slot := int(p.Batch.Position[r]), p.Batch.Slot[r]
 				want := attention(heads, queries[r], widen(qWeight), rotated, theta, position, keys[slot][:position+1], values[slot])

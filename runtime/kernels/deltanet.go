@@ -36,6 +36,10 @@ type DeltaState struct {
 // DeltaState allocates a layer's memory of all slots.
 func (p *Program) DeltaState(shape DeltaShape) *DeltaState {
 	s := &DeltaState{shape: shape}
+	if p.backend != nil {
+		p.backend.deltaState(s)
+		return s
+	}
 	s.tail = make([]float32, p.shape.Slots*s.tailSize())
 	s.state = make([]float32, p.shape.Slots*s.stateSize())
 	return s
@@ -60,6 +64,10 @@ const channelBlock = 64
 // values a value head, is normed and multiplied by silu(z). Equations:
 // "Gated Delta Networks", arXiv 2412.06464, as in the Qwen3.5 model.
 func (p *Program) DeltaNet(dst, mixed, z, b, a *Activation, w DeltaWeights, state *DeltaState) {
+	if p.backend != nil {
+		p.backend.deltaNet(dst, mixed, z, b, a, w, state)
+		return
+	}
 	d := &deltaNet{p, dst, mixed, z, b, a, w, state, state.shape, make([]float32, len(w.Convolution))}
 	for i, tap := range w.Convolution {
 		d.taps[i%d.shape.Kernel*d.shape.Channels()+i/d.shape.Kernel] = tap

@@ -10,6 +10,7 @@ import (
 
 // deltaCase is a layer bound over slots, and its inputs' memory.
 type deltaCase struct {
+	t                   testing.TB
 	shape               DeltaShape
 	weights             DeltaWeights
 	p                   *Program
@@ -17,11 +18,11 @@ type deltaCase struct {
 	state               *DeltaState
 }
 
-func newDeltaCase(random *rand.Rand, shape DeltaShape, pool *Pool) *deltaCase {
+func newDeltaCase(t testing.TB, random *rand.Rand, shape DeltaShape, pool *Pool) *deltaCase {
 	const rows, slots = 160, 3
-	p := NewProgram(pool, Shape{Rows: rows, Slots: slots, Context: 512})
+	p := newTestProgram(t, pool, Shape{Rows: rows, Slots: slots, Context: 512})
 	values := shape.ValueHeads * shape.ValueDim
-	c := &deltaCase{shape: shape, p: p, mixed: p.Activation(shape.Channels()), z: p.Activation(values),
+	c := &deltaCase{t: t, shape: shape, p: p, mixed: p.Activation(shape.Channels()), z: p.Activation(values),
 		b: p.Activation(shape.ValueHeads), a: p.Activation(shape.ValueHeads), out: p.Activation(values), state: p.DeltaState(shape)}
 	c.weights = DeltaWeights{
 		Convolution: fill(random, make([]float32, shape.Channels()*shape.Kernel)),
@@ -59,7 +60,7 @@ func (c *deltaCase) run(slot, start int, tokens []tokenInput) (out []float32) {
 		copy(c.b.Row(r), in.b)
 		copy(c.a.Row(r), in.a)
 	}
-	c.p.Run()
+	runProgram(c.t, c.p)
 	for r := range tokens {
 		out = append(out, c.out.Row(r)...)
 	}
@@ -141,7 +142,7 @@ var deltaShapes = []DeltaShape{
 func TestDeltaNetChunks(t *testing.T) {
 	for _, shape := range deltaShapes {
 		random := newRandom(31)
-		c := newDeltaCase(random, shape, SharedPool())
+		c := newDeltaCase(t, random, shape, SharedPool())
 		tokens := c.inputs(random, 130)
 		var stepped []float32
 		for length := 1; length <= 130; length++ {
@@ -167,7 +168,7 @@ func TestDeltaNetChunks(t *testing.T) {
 // Chunks end at multiples of ChunkTokens of the sequence, not of the run: a cut
 // there changes nothing, wherever the run began.
 func TestDeltaNetCuts(t *testing.T) {
-	c := newDeltaCase(newRandom(34), deltaShapes[0], SharedPool())
+	c := newDeltaCase(t, newRandom(34), deltaShapes[0], SharedPool())
 	tokens := c.inputs(newRandom(35), 140)
 	c.run(0, 0, tokens[:30])
 	whole := c.run(0, 30, tokens[30:])
@@ -183,13 +184,13 @@ func TestDeltaNetCuts(t *testing.T) {
 // number of workers; a copied state continues as the original does.
 func TestDeltaNetSlots(t *testing.T) {
 	shape := DeltaShape{KeyHeads: 2, ValueHeads: 4, KeyDim: 64, ValueDim: 64, Kernel: 4}
-	tokens := newDeltaCase(newRandom(32), shape, SharedPool()).inputs(newRandom(33), 90)
-	alone := newDeltaCase(newRandom(32), shape, NewPool(1))
+	tokens := newDeltaCase(t, newRandom(32), shape, SharedPool()).inputs(newRandom(33), 90)
+	alone := newDeltaCase(t, newRandom(32), shape, NewPool(1))
 	want := alone.run(0, 0, tokens[:70])
 	wantNext := alone.run(0, 70, tokens[70:])
 	pool := NewPool(3)
 	defer pool.Close()
-	c := newDeltaCase(newRandom(32), shape, pool)
+	c := newDeltaCase(t, newRandom(32), shape, pool)
 	// Slot 2's run stands between two others.
 	c.p.Batch.Clear()
 	c.p.Batch.Append(0, 0, make([]int32, 5))
@@ -202,7 +203,7 @@ func TestDeltaNetSlots(t *testing.T) {
 		copy(c.b.Row(r), in.b)
 		copy(c.a.Row(r), in.a)
 	}
-	c.p.Run()
+	runProgram(c.t, c.p)
 	var got []float32
 	for r := range 70 {
 		got = append(got, c.out.Row(5+r)...)

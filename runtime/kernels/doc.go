@@ -31,7 +31,14 @@
 //	Select        y = the rows whose logits are wanted                         exact
 //	Draw          a token for each such row, see [Draw]                        exact given the logits
 //
-// # Order of summation
+// # Devices
+//
+// In a build with the tag cuda, [Device.NewProgram] makes programs whose
+// operations are kernels on a GPU, one or two each, under the same tests. Their
+// orders of summation stand in the sources below the folder cuda: multiplications
+// and additions are fused there, and DeltaNet is the recurrence throughout.
+//
+// # Order of summation in plain Go
 //
 // Every sum has one order that depends on shapes and on the row's own position
 // alone, never on the batch, the slot, the page numbers or the number of

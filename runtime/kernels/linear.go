@@ -31,6 +31,10 @@ func (p *Program) Linear(src *Activation, outs ...Projection) {
 		}
 		l.tiles = append(l.tiles, l.tiles[len(l.tiles)-1]+(out.Weight.Rows+tileRows-1)/tileRows)
 	}
+	if p.backend != nil {
+		p.backend.linear(src, outs)
+		return
+	}
 	task := l.compute
 	p.then(func() {
 		rows := p.rows(src)

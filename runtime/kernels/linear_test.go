@@ -21,6 +21,8 @@ var layouts = []struct {
 	{"fp8 f32 scales, small blocks", E4M3, F32, 3, 24, 1},
 	{"ternary", Packed, F16, 1, 128, 4},
 	{"ternary, long groups", Packed, F16, 1, 256, 4},
+	{"ternary, a scale a row", Packed, BF16, 1, 1024, 4},
+	{"ternary, one scale", Packed, F32, 4096, 1024, 4},
 }
 
 func TestLinear(t *testing.T) {
@@ -29,7 +31,7 @@ func TestLinear(t *testing.T) {
 			random := newRandom(3)
 			for _, size := range [][3]int{{1, 1, 8}, {1, 5, 4}, {3, 7, 100}, {2, 130, 256}, {35, 9, 416}, {65, 6, 388}, {33, 3, 132}} {
 				rows, outputs, inputs := size[0], size[1], size[2]+size[2]%layout.columnsMultiple
-				p := NewProgram(SharedPool(), Shape{Rows: rows, Slots: 1, Context: rows})
+				p := newTestProgram(t, SharedPool(), Shape{Rows: rows, Slots: 1, Context: rows})
 				x := p.Activation(inputs)
 				fillRows(random, x, rows)
 				first, firstValues := randomMatrix(random, layout.format, layout.scales, outputs, inputs, layout.groupRows, layout.groupColumns)
@@ -37,7 +39,7 @@ func TestLinear(t *testing.T) {
 				y, z := p.Activation(outputs), p.Activation(2*outputs)
 				p.Linear(x, Projection{y, first}, Projection{z, second})
 				batchOf(p, []int{0}, []int{rows})
-				p.Run()
+				runProgram(t, p)
 				var got []float32
 				var want []float64
 				for r := range rows {
@@ -74,7 +76,7 @@ func TestLinearRowsAreIndependent(t *testing.T) {
 		var want [67][]float32
 		for _, workers := range []int{1, 2, 5} {
 			pool := NewPool(workers)
-			p := NewProgram(pool, Shape{Rows: 67, Slots: 1, Context: 67})
+			p := newTestProgram(t, pool, Shape{Rows: 67, Slots: 1, Context: 67})
 			x, y := p.Activation(inputs), p.Activation(outputs)
 			p.Linear(x, Projection{y, weight})
 			for _, count := range []int{1, 2, 16, 31, 32, 33, 67} {
@@ -83,7 +85,7 @@ func TestLinearRowsAreIndependent(t *testing.T) {
 						copy(x.Row(i), rows[first+i])
 					}
 					batchOf(p, []int{0}, []int{count})
-					p.Run()
+					runProgram(t, p)
 					for i := range count {
 						if want[first+i] == nil {
 							want[first+i] = slices.Clone(y.Row(i))
@@ -192,11 +194,11 @@ func TestEmbed(t *testing.T) {
 	for _, layout := range layouts {
 		random := newRandom(9)
 		table, values := randomMatrix(random, layout.format, layout.scales, 11, 392, layout.groupRows, layout.groupColumns)
-		p := NewProgram(SharedPool(), Shape{Rows: 3, Slots: 1, Context: 3})
+		p := newTestProgram(t, SharedPool(), Shape{Rows: 3, Slots: 1, Context: 3})
 		x := p.Activation(392)
 		p.Embed(x, table)
 		p.Batch.Append(0, 0, []int32{10, 0, 7})
-		p.Run()
+		runProgram(t, p)
 		for i, token := range []int{10, 0, 7} {
 			near(t, layout.name, x.Row(i), values[token*392:][:392], 1e-7)
 		}

@@ -28,6 +28,39 @@ type Matrix struct {
 	Scales                  []byte
 	ScaleFormat             Format
 	GroupRows, GroupColumns int
+
+	// Stored, if set, reads the two instead of Data and Scales: a device takes them
+	// piece by piece, and they are never whole in this machine's memory.
+	Stored Stored
+}
+
+// Stored is a matrix in its file. Its methods may be called at once; they refuse
+// what is not a weight.
+type Stored interface {
+	DataSize() int64
+	ScalesSize() int64 // 0: there are none
+	ReadData(dst []byte, offset int64) error
+	ReadScales(dst []byte, offset int64) error
+}
+
+// StoredError is the error of a Stored, as Program.Finish returns it.
+type StoredError struct{ Err error }
+
+func (e *StoredError) Error() string { return e.Err.Error() }
+
+// dataBytes and scaleBytes are the sizes of the two parts.
+func (m *Matrix) dataBytes() int64 {
+	if m.Stored != nil {
+		return m.Stored.DataSize()
+	}
+	return int64(len(m.Data))
+}
+
+func (m *Matrix) scaleBytes() int64 {
+	if m.Stored != nil {
+		return m.Stored.ScalesSize()
+	}
+	return int64(len(m.Scales))
 }
 
 // Check says what is inconsistent in m, or returns nil.
@@ -38,8 +71,8 @@ func (m *Matrix) Check() error {
 		return fmt.Errorf("unknown format %d", m.Format)
 	case m.Rows <= 0 || m.Columns <= 0 || m.Columns*bits%8 != 0:
 		return fmt.Errorf("shape [%d %d]", m.Rows, m.Columns)
-	case len(m.Data) != m.Rows*m.Columns*bits/8:
-		return fmt.Errorf("%d bytes for shape [%d %d]", len(m.Data), m.Rows, m.Columns)
+	case m.dataBytes() != int64(m.Rows*m.Columns*bits/8):
+		return fmt.Errorf("%d bytes for shape [%d %d]", m.dataBytes(), m.Rows, m.Columns)
 	}
 	if m.Format != Packed && m.Format != E4M3 {
 		return nil
@@ -48,8 +81,8 @@ func (m *Matrix) Check() error {
 		return fmt.Errorf("groups of [%d %d]: columns must be a multiple of 8", m.GroupRows, m.GroupColumns)
 	}
 	width, ok := map[Format]int{BF16: 2, F16: 2, F32: 4}[m.ScaleFormat]
-	if !ok || len(m.Scales) != width*m.groups()*((m.Rows+m.GroupRows-1)/m.GroupRows) {
-		return fmt.Errorf("%d bytes of scales for shape [%d %d] in groups of [%d %d]", len(m.Scales), m.Rows, m.Columns, m.GroupRows, m.GroupColumns)
+	if !ok || m.scaleBytes() != int64(width*m.groups()*((m.Rows+m.GroupRows-1)/m.GroupRows)) {
+		return fmt.Errorf("%d bytes of scales for shape [%d %d] in groups of [%d %d]", m.scaleBytes(), m.Rows, m.Columns, m.GroupRows, m.GroupColumns)
 	}
 	return nil
 }

@@ -36,6 +36,10 @@ func (p *Program) AddNorm(dst, residual, delta *Activation, norm Norm) {
 }
 
 func (p *Program) addNorm(dst, residual, delta *Activation, norm Norm) {
+	if p.backend != nil {
+		p.backend.addNorm(dst, residual, delta, norm)
+		return
+	}
 	task := func(_, begin, end int) {
 		for r := begin; r < end; r++ {
 			x := residual.Row(r)
@@ -52,6 +56,10 @@ func (p *Program) addNorm(dst, residual, delta *Activation, norm Norm) {
 
 // Embed appends dst = the rows of table that the batch's tokens name.
 func (p *Program) Embed(dst *Activation, table *Matrix) {
+	if p.backend != nil {
+		p.backend.embed(dst, table)
+		return
+	}
 	task := func(_, begin, end int) {
 		for r := begin; r < end; r++ {
 			table.Row(dst.Row(r), int(p.Batch.Token[r]))
@@ -62,6 +70,10 @@ func (p *Program) Embed(dst *Activation, table *Matrix) {
 
 // SiLUMul appends dst = silu(gate) * up. dst may be gate, not up.
 func (p *Program) SiLUMul(dst, gate, up *Activation) {
+	if p.backend != nil {
+		p.backend.siluMul(dst, gate, up)
+		return
+	}
 	task := func(_, begin, end int) {
 		for r := begin; r < end; r++ {
 			y, g, u := dst.Row(r), gate.Row(r), up.Row(r)
@@ -74,6 +86,10 @@ func (p *Program) SiLUMul(dst, gate, up *Activation) {
 
 // Select appends dst = the rows of src whose logits are wanted.
 func (p *Program) Select(dst, src *Activation) {
+	if p.backend != nil {
+		p.backend.selectRows(dst, src)
+		return
+	}
 	p.then(func() {
 		for i, draw := range p.Batch.Draws {
 			copy(dst.Row(i), src.Row(draw.Row))

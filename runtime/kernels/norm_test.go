@@ -21,7 +21,7 @@ func TestNorms(t *testing.T) {
 	random := newRandom(11)
 	for _, width := range []int{1, 7, 96, 257} {
 		const rows, epsilon = 5, 1e-6
-		p := NewProgram(SharedPool(), Shape{Rows: rows, Slots: 1, Context: rows})
+		p := newTestProgram(t, SharedPool(), Shape{Rows: rows, Slots: 1, Context: rows})
 		weight := fill(random, make([]float32, width))
 		x, d, plain, centred := p.Activation(width), p.Activation(width), p.Activation(width), p.Activation(width)
 		p.Norm(plain, x, Norm{weight, epsilon})
@@ -36,7 +36,7 @@ func TestNorms(t *testing.T) {
 			}
 		}
 		batchOf(p, []int{0}, []int{rows})
-		p.Run()
+		runProgram(t, p)
 		for r := range rows {
 			near(t, "Norm", plain.Row(r), rms(before[r], widen(weight), 0, epsilon), 1e-6)
 			near(t, "AddNorm", centred.Row(r), rms(sum[r], widen(weight), 1, epsilon), 1e-6)
@@ -48,7 +48,7 @@ func TestNorms(t *testing.T) {
 func TestSiLUMul(t *testing.T) {
 	const rows, width = 3, 301
 	random := newRandom(12)
-	p := NewProgram(SharedPool(), Shape{Rows: rows, Slots: 1, Context: rows})
+	p := newTestProgram(t, SharedPool(), Shape{Rows: rows, Slots: 1, Context: rows})
 	gate, up := p.Activation(width), p.Activation(width)
 	p.SiLUMul(gate, gate, up)
 	fillRows(random, gate, rows)
@@ -61,7 +61,7 @@ func TestSiLUMul(t *testing.T) {
 		}
 	}
 	batchOf(p, []int{0}, []int{rows})
-	p.Run()
+	runProgram(t, p)
 	for r := range rows {
 		near(t, "SiLUMul", gate.Row(r), want[r], 1e-6)
 	}
@@ -69,10 +69,10 @@ func TestSiLUMul(t *testing.T) {
 
 func TestRotary(t *testing.T) {
 	const dim, theta = 16, 1e7
-	p := NewProgram(SharedPool(), Shape{Rows: 3, Slots: 1, Context: 5000})
+	p := newTestProgram(t, SharedPool(), Shape{Rows: 3, Slots: 1, Context: 5000})
 	rotary := p.Rotary(dim, theta)
 	p.Batch.Append(0, 4095, []int32{0, 0, 0})
-	p.Run()
+	runProgram(t, p)
 	// A head with a one in dimension i shows pair and frequency; dimensions
 	// beyond dim pass.
 	for i := range dim + 4 {

@@ -39,12 +39,12 @@ func (b *Batch) Append(slot, start int, tokens []int32) {
 	}
 }
 
-// Activation is rows of float32 values between operations. Rows are padded
-// with zeros to a multiple of 8.
+// Activation is rows of float32 values between operations. Rows are padded to a
+// multiple of 8: with zeros, or on a device with anything.
 type Activation struct {
 	width, stride int
-	data          []float32
-	drawn         bool // one row for each draw, not for each token
+	data          []float32 // on a device for tests and observers alone
+	drawn         bool      // one row for each draw, not for each token
 }
 
 // Row returns one row's values, for tests and observers.
@@ -58,11 +58,42 @@ func (a *Activation) Width() int { return a.width }
 type Program struct {
 	Batch Batch
 
+	// Observed says that the next runs call the observers.
+	Observed bool
+
 	shape    Shape
 	pagesPer int
 	pool     *Pool
 	scratch  []scratch // by worker
 	steps    []func()
+	backend  backend // computes the operations; nil: the steps do
+}
+
+// backend is another place than this process's processors where a program's
+// operations are computed. Its methods append an operation as the Program's of
+// the same name do, and allocate what it needs; the first error is kept for
+// finish.
+type backend interface {
+	activation(a *Activation)
+	cache(c *Cache)
+	deltaState(s *DeltaState)
+
+	linear(src *Activation, outs []Projection)
+	embed(dst *Activation, table *Matrix)
+	addNorm(dst, residual, delta *Activation, norm Norm)
+	siluMul(dst, gate, up *Activation)
+	selectRows(dst, src *Activation)
+	rotary(r *Rotary)
+	headNormRope(q, k, v *Activation, cache *Cache, qNorm, kNorm Norm, rotary *Rotary)
+	attention(dst, q *Activation, cache *Cache)
+	deltaNet(dst, mixed, z, b, a *Activation, w DeltaWeights, state *DeltaState)
+	sample(logits *Activation, tokens int)
+	call(observe func())
+
+	needs() (all, perSlot int64)
+	finish() error
+	run() error
+	close() error
 }
 
 // scratch is a worker's own memory, grown while operations are bound.
@@ -78,6 +109,12 @@ type scratch struct {
 
 // NewProgram allocates an empty program.
 func NewProgram(pool *Pool, shape Shape) *Program {
+	p := newProgram(shape)
+	p.pool, p.scratch = pool, make([]scratch, pool.Workers())
+	return p
+}
+
+func newProgram(shape Shape) *Program {
 	pages := (shape.Context + PageTokens - 1) / PageTokens
 	return &Program{
 		Batch: Batch{
@@ -88,22 +125,64 @@ func NewProgram(pool *Pool, shape Shape) *Program {
 			Pages:    make([]int32, shape.Slots*pages),
 			Draws:    make([]Draw, 0, shape.Slots),
 		},
-		shape: shape, pagesPer: pages, pool: pool, scratch: make([]scratch, pool.Workers()),
+		shape: shape, pagesPer: pages,
 	}
 }
 
 // PagesPerSlot returns how many cache pages a slot needs at most.
 func (p *Program) PagesPerSlot() int { return p.pagesPer }
 
-// Run executes the operations over the batch.
-func (p *Program) Run() {
+// Needs returns the bytes of a device's memory that the program takes, and how
+// many of them each slot does; zeros for one that needs no device.
+func (p *Program) Needs() (all, perSlot int64) {
+	if p.backend != nil {
+		return p.backend.needs()
+	}
+	return 0, 0
+}
+
+// Finish ends the binding. An error is of memory that a device does not have, or
+// of the device itself.
+func (p *Program) Finish() error {
+	if p.backend != nil {
+		return p.backend.finish()
+	}
+	return nil
+}
+
+// Run executes the operations over the batch. An error is of a device; what the
+// caches and states hold afterwards is then unknown.
+func (p *Program) Run() error {
+	if p.backend != nil {
+		return p.backend.run()
+	}
 	for _, step := range p.steps {
 		step()
 	}
+	return nil
 }
 
-// Call appends a call to an observer of activations; it must not change them.
-func (p *Program) Call(observe func()) { p.then(observe) }
+// Close gives a device's memory back.
+func (p *Program) Close() error {
+	if p.backend != nil {
+		return p.backend.close()
+	}
+	return nil
+}
+
+// Call appends a call to an observer of activations, which is made in the runs
+// that are Observed; it must not change them.
+func (p *Program) Call(observe func()) {
+	if p.backend != nil {
+		p.backend.call(observe)
+		return
+	}
+	p.then(func() {
+		if p.Observed {
+			observe()
+		}
+	})
+}
 
 func (p *Program) then(step func()) { p.steps = append(p.steps, step) }
 
@@ -117,14 +196,19 @@ func (p *Program) reserve(floats int) {
 }
 
 // Activation allocates rows of width values, one for each token row.
-func (p *Program) Activation(width int) *Activation { return newActivation(p.shape.Rows, width, false) }
+func (p *Program) Activation(width int) *Activation { return p.allocate(p.shape.Rows, width, false) }
 
 // Drawn allocates rows of width values, one for each draw.
-func (p *Program) Drawn(width int) *Activation { return newActivation(p.shape.Slots, width, true) }
+func (p *Program) Drawn(width int) *Activation { return p.allocate(p.shape.Slots, width, true) }
 
-func newActivation(rows, width int, drawn bool) *Activation {
-	stride := (width + 7) &^ 7
-	return &Activation{width, stride, make([]float32, rows*stride), drawn}
+func (p *Program) allocate(rows, width int, drawn bool) *Activation {
+	a := &Activation{width: width, stride: (width + 7) &^ 7, drawn: drawn}
+	if p.backend != nil {
+		p.backend.activation(a)
+	} else {
+		a.data = make([]float32, rows*a.stride)
+	}
+	return a
 }
 
 // rows returns how many rows of a are in use.

@@ -10,6 +10,30 @@ import (
 // The tests hold each operation against a direct float64 computation of its
 // formula over the same stored inputs, at odd sizes.
 
+// testDevice is where the programs of tests compute: nil for plain Go. The tests
+// of operations are bodies for every implementation.
+var testDevice *Device
+
+func newTestProgram(t testing.TB, pool *Pool, shape Shape) *Program {
+	if testDevice == nil {
+		return NewProgram(pool, shape)
+	}
+	p := testDevice.NewProgram(shape)
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func runProgram(t testing.TB, p *Program) {
+	t.Helper()
+	if err := p.Run(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 7)) }
 
 func fill(random *rand.Rand, values []float32) []float32 {

@@ -19,6 +19,10 @@ func (p *Program) Rotary(dim int, theta float64) *Rotary {
 	for i := range r.inverse {
 		r.inverse[i] = 1 / float32(math.Pow(theta, float64(2*i)/float64(dim)))
 	}
+	if p.backend != nil {
+		p.backend.rotary(r)
+		return r
+	}
 	task := func(_, begin, end int) {
 		for row := begin; row < end; row++ {
 			table, position := r.table.Row(row), float32(p.Batch.Position[row])

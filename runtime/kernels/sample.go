@@ -52,6 +52,10 @@ type TokenLogprob struct {
 // row of logits. Ids from tokens on are padding: they are neither drawn nor among
 // the top candidates, and count only in the norm of log-probabilities.
 func (p *Program) Sample(logits *Activation, tokens int) {
+	if p.backend != nil {
+		p.backend.sample(logits, tokens)
+		return
+	}
 	p.reserve(logits.width)
 	for i := range p.scratch {
 		s := &p.scratch[i]

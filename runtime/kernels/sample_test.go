@@ -217,3 +217,85 @@ func TestSamplingRepeats(t *testing.T) {
 		t.Error("the seed's upper half changes nothing")
 	}
 }
+
+// A program's draws are those of its rows of logits, whatever stands beside them.
+func TestSample(t *testing.T) {
+	samplings := []Sampling{
+		{}, {TopLogprobs: 20}, {RepetitionPenalty: 1.3, TopLogprobs: 3}, {PresencePenalty: 0.7, FrequencyPenalty: 0.4},
+		{Temperature: 1}, {Temperature: 0.3, Seed: 1 << 40}, {Temperature: 1, TopK: 1}, {Temperature: 1.5, TopK: 40, TopLogprobs: 5}, {Temperature: 2, TopK: 1 << 20},
+		{Temperature: 1, TopP: 0.5}, {Temperature: 1, TopP: 1}, {Temperature: 1, TopP: 1e-9}, {Temperature: 2, TopK: 9, TopP: 0.7},
+		{Temperature: 1, MinP: 0.2}, {Temperature: 2, TopK: 20, TopP: 0.9, MinP: 0.1}, {Temperature: 1, TopP: 0.95, RepetitionPenalty: 1.1, FrequencyPenalty: -0.2},
+	}
+	for _, size := range [][2]int{{37, 37}, {41, 37}, {5003, 5000}} {
+		vocabulary, tokens := size[0], size[1]
+		random := newRandom(uint64(vocabulary))
+		p := newTestProgram(t, SharedPool(), Shape{Rows: 20, Slots: len(samplings), Context: 64})
+		logits := p.Drawn(vocabulary)
+		p.Sample(logits, tokens)
+		s := &scratch{float: make([]float32, vocabulary), marks: make([]int32, vocabulary), order: make([]int32, vocabulary)}
+		for round := range 40 {
+			p.Batch.Clear()
+			first := random.IntN(len(samplings))
+			for i := range 1 + random.IntN(len(samplings)) {
+				sampling := samplings[(first+i)%len(samplings)]
+				sampling.Seed += uint64(round)
+				sequence := make([]int32, 1+random.IntN(64))
+				for k := range sequence {
+					sequence[k] = int32(random.IntN(vocabulary))
+				}
+				p.Batch.Append(i, len(sequence)-1, sequence[len(sequence)-1:])
+				p.Batch.Draws = append(p.Batch.Draws, Draw{Row: i, Sequence: sequence, Generated: random.IntN(len(sequence)), Params: sampling})
+				row := fill(random, logits.Row(i))
+				row[3], row[2] = row[5], row[5] // ties
+			}
+			runProgram(t, p)
+			for i, got := range p.Batch.Draws {
+				want := got
+				want.Top = [MaxTopLogprobs]TokenLogprob{}
+				want.sample(logits.Row(i), tokens, s)
+				if got.Token != want.Token || math.Abs(float64(got.Logprob-want.Logprob)) > 1e-5 {
+					t.Errorf("vocabulary %d, round %d, %+v: token %d of log-probability %v, want %d of %v", vocabulary, round, got.Params, got.Token, got.Logprob, want.Token, want.Logprob)
+				}
+				for k := range min(got.Params.TopLogprobs, tokens) {
+					if g, w := got.Top[k], want.Top[k]; g.Token != w.Token || math.Abs(float64(g.Logprob-w.Logprob)) > 1e-5 {
+						t.Errorf("vocabulary %d, %+v: candidate %d is %+v, want %+v", vocabulary, got.Params, k, g, w)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A row of logits that are not numbers says so.
+func TestSampleNaN(t *testing.T) {
+	for _, params := range []Sampling{{}, {Temperature: 1}, {Temperature: 1, TopK: 3}, {Temperature: 1, TopP: 0.5}} {
+		p := newTestProgram(t, SharedPool(), Shape{Rows: 1, Slots: 1, Context: 4})
+		logits := p.Drawn(300)
+		p.Sample(logits, 300)
+		p.Batch.Append(0, 0, []int32{1})
+		p.Batch.Draws = append(p.Batch.Draws, Draw{Sequence: []int32{1}, Params: params})
+		fillRows(newRandom(1), logits, 1)
+		logits.Row(0)[77] = float32(math.NaN())
+		runProgram(t, p)
+		if d := p.Batch.Draws[0]; d.Logprob == d.Logprob || d.Token < 0 || d.Token >= 300 {
+			t.Errorf("%+v: token %d of log-probability %v", params, d.Token, d.Logprob)
+		}
+	}
+}
+
+// Select copies the rows of the draws.
+func TestSelect(t *testing.T) {
+	random := newRandom(43)
+	p := newTestProgram(t, SharedPool(), Shape{Rows: 9, Slots: 3, Context: 9})
+	x, y := p.Activation(101), p.Drawn(101)
+	p.Select(y, x)
+	fillRows(random, x, 9)
+	batchOf(p, []int{0, 0, 0}, []int{4, 0, 5})
+	p.Batch.Draws = append(p.Batch.Draws, Draw{Row: 8, Sequence: []int32{0}}, Draw{Row: 3, Sequence: []int32{0}})
+	runProgram(t, p)
+	for i, row := range []int{8, 3} {
+		if !slices.Equal(y.Row(i), x.Row(row)) {
+			t.Errorf("draw %d is not row %d", i, row)
+		}
+	}
+}

@@ -84,7 +84,9 @@ func (b *binder) take(name string, dense bool, shape ...int) *kernels.Matrix {
 	if !dense {
 		m.Rows, m.Columns = shape[0], shape[1]
 	}
-	if m.Data, err = t.Data(); err == nil {
+	if b.model.limits.Device != nil && !dense {
+		m.Stored = t
+	} else if m.Data, err = t.Data(); err == nil {
 		m.Scales, err = t.Scales()
 	}
 	if err == nil {

@@ -194,7 +194,12 @@ func writeFile(t testing.TB, path string, data []byte) {
 	}
 }
 
+// testDevice is where the models of tests compute: nil for plain Go. What the
+// tests of goldens ask holds for every implementation.
+var testDevice *kernels.Device
+
 func loadFolder(t testing.TB, folder string, limits Limits) *Model {
+	limits.Device = testDevice
 	checkpoint, err := weights.Open(folder)
 	if err != nil {
 		t.Fatal(err)
@@ -204,6 +209,11 @@ func loadFolder(t testing.TB, folder string, limits Limits) *Model {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return m
 }
 
@@ -405,4 +415,77 @@ func (g golden) checkGreedy(t *testing.T, m *Model) {
 	if g.ours && decided < steps*9/10 {
 		t.Errorf("%d of %d steps decided", decided, steps)
 	}
+}
+
+// blockTolerance is the relative error of what one block adds, fed the
+// reference's input: what float32 in another order of summation leaves. A device
+// may show one and a half times what plain Go shows, or blockNoise.
+const (
+	blockTolerance = 5e-6
+	blockNoise     = 5e-7
+)
+
+// Every block alone, fed the reference's input, adds what the reference's adds.
+func TestGoldenBlocks(t *testing.T) {
+	for _, g := range goldens(t) {
+		t.Run(g.name, func(t *testing.T) {
+			if !g.has(t, "ids.1") || !g.has(t, "hidden.1.0") {
+				t.Skip("no layers to feed")
+			}
+			plain := g.plainBlockErrors(t)
+			t.Logf("relative error of a block, at most %.2g", slices.Max(plain))
+			for i, e := range plain {
+				if !(e <= blockTolerance) {
+					t.Errorf("block %d: relative error %.2g of what it adds, at most %.0g allowed", i+1, e, blockTolerance)
+				}
+			}
+			if testDevice == nil {
+				return
+			}
+			onDevice := g.blockErrors(t)
+			t.Logf("on the device, at most %.2g", slices.Max(onDevice))
+			for i, e := range onDevice {
+				if limit := max(1.5*plain[i], blockNoise); !(e <= limit) {
+					t.Errorf("block %d: relative error %.2g of what it adds, plain Go has %.2g", i+1, e, plain[i])
+				}
+			}
+		})
+	}
+}
+
+func (g golden) plainBlockErrors(t *testing.T) []float64 {
+	device := testDevice
+	testDevice = nil
+	defer func() { testDevice = device }()
+	return g.blockErrors(t)
+}
+
+// blockErrors are the relative errors of what each block adds to prompt 1.
+func (g golden) blockErrors(t *testing.T) (list []float64) {
+	m := loadFolder(t, g.checkpoint, g.limits(1))
+	var input []float32
+	m.observe = func(layer int, values *kernels.Activation) {
+		if _, more := g.values.Header.Lookup(fmt.Sprintf("hidden.1.%d", layer+1)); layer < 0 || !more { // the last is normed
+			return
+		}
+		want := floats(t, g.values, fmt.Sprintf("hidden.1.%d", layer))
+		var got []float32
+		for row := range m.program.Batch.Token {
+			got = append(got, values.Row(row)...)
+			copy(values.Row(row), want[row*values.Width():])
+		}
+		if layer > 0 {
+			added, reference := make([]float32, len(got)), make([]float32, len(got))
+			for i := range got {
+				added[i], reference[i] = got[i]-input[i], want[i]-input[i]
+			}
+			list = append(list, relativeError(added, reference))
+		}
+		input = want
+	}
+	step(t, m, Work{Slot: 0, Tokens: integers(t, g.values, "ids.1")})
+	if len(list) == 0 {
+		t.Fatal("no block was compared")
+	}
+	return list
 }

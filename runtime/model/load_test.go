@@ -265,7 +265,10 @@ func tryLoad(folder string) error {
 		return err
 	}
 	defer checkpoint.Close()
-	_, err = Load(checkpoint, Limits{Slots: 1, Context: 64})
+	m, err := Load(checkpoint, Limits{Slots: 1, Context: 64, Device: testDevice})
+	if err == nil {
+		err = m.Close()
+	}
 	return err
 }
 
@@ -275,9 +278,9 @@ func TestLoadLimits(t *testing.T) {
 		limits, want Limits
 		fault        bool
 	}{
-		{Limits{Slots: 2, Context: 1000}, Limits{2, 1000, 256, 0}, false},
-		{Limits{Slots: 2, Context: 100}, Limits{2, 100, 100, 0}, false},
-		{Limits{Slots: 2, Context: 1000, Prefill: 5}, Limits{2, 1000, 5, 0}, false},
+		{Limits{Slots: 2, Context: 1000}, Limits{2, 1000, 256, 0, nil}, false},
+		{Limits{Slots: 2, Context: 100}, Limits{2, 100, 100, 0, nil}, false},
+		{Limits{Slots: 2, Context: 1000, Prefill: 5}, Limits{2, 1000, 5, 0, nil}, false},
 		{Limits{Slots: 0, Context: 1}, Limits{}, true},
 		{Limits{Slots: 1, Context: 0}, Limits{}, true},
 		{Limits{Slots: 1, Context: 1, Prefill: -1}, Limits{}, true},

@@ -13,6 +13,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -82,20 +83,87 @@ func load(checkpoint *weights.Checkpoint, limits Limits, pool *kernels.Pool) (*M
 	if !ok {
 		return nil, fmt.Errorf("checkpoint %s: config.json: unknown architecture %q", checkpoint.Folder, architecture)
 	}
-	program := kernels.NewProgram(pool, kernels.Shape{Rows: max(limits.Slots, limits.Prefill), Slots: limits.Slots, Context: limits.Context})
-	m := &Model{program: program, limits: limits, endTokens: checkpoint.EndTokens()}
-	b := &binder{checkpoint: checkpoint, config: checkpoint.Config, program: program, model: m}
-	if err := b.run(bind); err != nil {
+	m := &Model{limits: limits, endTokens: checkpoint.EndTokens()}
+	if limits.Device != nil {
+		if err := m.measure(checkpoint, bind); err != nil {
+			return nil, err
+		}
+		m.program = limits.Device.NewProgram(m.shape())
+	} else {
+		m.program = kernels.NewProgram(pool, m.shape())
+	}
+	bound := false
+	defer func() {
+		if !bound {
+			_ = m.program.Close() // the first error is the one to tell
+		}
+	}()
+	if err := m.bind(checkpoint, bind); err != nil {
 		return nil, err
 	}
-	for _, id := range m.endTokens {
-		if int(id) >= m.vocabulary {
-			return nil, fmt.Errorf("checkpoint %s: eos_token_id %d is not below vocab_size %d", checkpoint.Folder, id, m.vocabulary)
-		}
-	}
+	bound = true
 	m.allocate()
 	return m, nil
 }
+
+func (m *Model) shape() kernels.Shape {
+	return kernels.Shape{Rows: max(m.limits.Slots, m.limits.Prefill), Slots: m.limits.Slots, Context: m.limits.Context}
+}
+
+func (m *Model) bind(checkpoint *weights.Checkpoint, bind family) error {
+	m.deltas = nil
+	b := &binder{checkpoint: checkpoint, config: checkpoint.Config, program: m.program, model: m}
+	if err := b.run(bind); err != nil {
+		return err
+	}
+	for _, id := range m.endTokens {
+		if int(id) >= m.vocabulary {
+			return fmt.Errorf("checkpoint %s: eos_token_id %d is not below vocab_size %d", checkpoint.Folder, id, m.vocabulary)
+		}
+	}
+	err := m.program.Finish()
+	var stored *kernels.StoredError
+	switch {
+	case errors.As(err, &stored):
+		return fmt.Errorf("checkpoint %s: %w", checkpoint.Folder, stored.Err)
+	case err != nil:
+		return fmt.Errorf("load model: %w", err)
+	}
+	return nil
+}
+
+// measure refuses limits that the device has no memory for, before matrices are
+// read, and says what would fit.
+func (m *Model) measure(checkpoint *weights.Checkpoint, bind family) error {
+	device := m.limits.Device
+	m.program = device.MeasureProgram(m.shape())
+	if err := m.bind(checkpoint, bind); err != nil {
+		return err
+	}
+	free, _, err := device.Memory()
+	if err != nil {
+		return fmt.Errorf("load model: %w", err)
+	}
+	all, perSlot := m.program.Needs()
+	all += graphBytes
+	if all <= free {
+		return nil
+	}
+	gigabytes := func(bytes int64) string { return fmt.Sprintf("%.2f GB", float64(bytes)/1e9) }
+	sequences := perSlot * int64(m.limits.Slots)
+	text := fmt.Sprintf("load model: %s are needed and %s of %s's memory are free: %s for weights and work, %s for each of %d sequences of %d tokens",
+		gigabytes(all), gigabytes(free), device.Name(), gigabytes(all-sequences), gigabytes(perSlot), m.limits.Slots, m.limits.Context)
+	if fits := (free - all + sequences) / max(perSlot, 1); fits > 0 {
+		return fmt.Errorf("%s; %d would fit", text, fits)
+	}
+	return errors.New(text)
+}
+
+// graphBytes is left for what the driver allocates for graphs.
+const graphBytes = 256 << 20
+
+// Close gives a device's memory back.
+func (m *Model) Close() error { return m.program.Close() }
 
 func (m *Model) allocate() {
 	pages := m.limits.Slots * m.program.PagesPerSlot()

@@ -8,9 +8,9 @@ import (
 
 // Step appends each Work's tokens to its slot and draws a token for each Work
 // whose Sample is set; their results come in the order of work. Works of one
-// token are computed together, each longer one by itself. An error is of the
-// arguments and leaves everything as it was. The results are valid until the
-// next Step.
+// token are computed together, each longer one by itself. An error of the
+// arguments leaves everything as it was; after one of a device every slot must be
+// reset. The results are valid until the next Step.
 func (m *Model) Step(work []Work) ([]Result, error) {
 	if err := m.check(work); err != nil {
 		return nil, err
@@ -22,12 +22,16 @@ func (m *Model) Step(work []Work) ([]Result, error) {
 		}
 	}
 	if len(m.passed) > 0 {
-		m.pass()
+		if err := m.pass(); err != nil {
+			return nil, err
+		}
 	}
 	for _, w := range work {
 		if len(w.Tokens) > 1 {
 			m.passed = append(m.passed[:0], w)
-			m.pass()
+			if err := m.pass(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	count := 0
@@ -84,7 +88,7 @@ func finite(numbers ...float32) bool {
 }
 
 // pass runs the program over m.passed.
-func (m *Model) pass() {
+func (m *Model) pass() error {
 	batch := &m.program.Batch
 	batch.Clear()
 	for _, w := range m.passed {
@@ -106,7 +110,10 @@ func (m *Model) pass() {
 			Row: len(batch.Token) - 1, Sequence: s.tokens, Generated: s.generated, Params: kernels.Sampling(w.Params),
 		})
 	}
-	m.program.Run()
+	m.program.Observed = m.observe != nil
+	if err := m.program.Run(); err != nil {
+		return fmt.Errorf("step: %w", err)
+	}
 	draw := 0
 	for _, w := range m.passed {
 		if w.Sample {
@@ -114,6 +121,7 @@ func (m *Model) pass() {
 			draw++
 		}
 	}
+	return nil
 }
 
 // keep copies a draw's outcome to its slot.

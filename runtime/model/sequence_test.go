@@ -155,10 +155,13 @@ func (g golden) loadPool(t *testing.T, workers int) *Model {
 	defer checkpoint.Close()
 	pool := kernels.NewPool(workers)
 	t.Cleanup(pool.Close)
-	m, err := load(checkpoint, g.limits(6), pool)
+	limits := g.limits(6)
+	limits.Device = testDevice
+	m, err := load(checkpoint, limits, pool)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = m.Close() })
 	return m
 }
 

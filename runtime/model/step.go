@@ -1,5 +1,7 @@
 package model
 
+import "slipway/runtime/kernels"
+
 // Work is what one slot does in a step: tokens are appended to the slot's
 // sequence (several in prefill, one in decoding), and if Sample is set the next
 // token is drawn from the logits of the last one.
@@ -47,4 +49,6 @@ type Limits struct {
 	Context int // tokens a sequence
 	Prefill int // tokens that a step appends to one slot at most; 0: 256
 	Tokens  int // ids from here on are never drawn or reported: padding rows of the vocabulary; 0: there are none
+
+	Device *kernels.Device // where to compute; nil: on this machine's processors
 }

@@ -114,6 +114,44 @@ func TestTernaryReferences(t *testing.T) {
 	}
 }
 
+// What shares a scale, and the scale's type, are the manifest's and the file's.
+func TestTernaryUnits(t *testing.T) {
+	for _, tc := range []struct {
+		unit                    string
+		dtype                   safetensors.DType
+		shape                   []int64
+		groupRows, groupColumns int
+	}{
+		{`"group_size":8`, safetensors.BF16, []int64{2, 2}, 1, 8},
+		{`"unit":"row"`, safetensors.BF16, []int64{2, 1}, 1, 16},
+		{`"unit":"row"`, safetensors.F32, []int64{2}, 1, 16},
+		{`"unit":"tensor"`, safetensors.F16, []int64{1}, 2, 16},
+		{`"unit":"tensor"`, safetensors.F32, []int64{}, 2, 16},
+	} {
+		t.Run(fmt.Sprint(tc.unit, tc.dtype, tc.shape), func(t *testing.T) {
+			shard := shardFile(t,
+				entry{"a.codes", safetensors.U8, []int64{2, 4}, []byte{0x24, 0x24, 0, 0xAA, 0x55, 1, 2, 0x80}},
+				entry{"a.scales", tc.dtype, tc.shape, nil}, entry{"b.stored", safetensors.F32, []int64{3}, nil})
+			c, err := Open(folder{"weights/config.json": []byte(plainConfig), "weights/w.safetensors": shard,
+				manifest.QuantizationPath: bytes.Replace(ternary("w.safetensors"), []byte(`"group_size":8`), []byte(tc.unit), 1)}.write(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			a, err := c.Take("a", 2, 16)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.GroupRows != tc.groupRows || a.GroupColumns != tc.groupColumns || a.ScaleDType != tc.dtype {
+				t.Errorf("tensor %+v", a)
+			}
+			if scales, err := a.Scales(); err != nil || len(scales) == 0 {
+				t.Errorf("scales %v, error %v", scales, err)
+			}
+		})
+	}
+}
+
 // A manifest beside the folder may list other components too.
 func TestOtherComponent(t *testing.T) {
 	both := bytes.Replace(ternary("weights/w.safetensors"), []byte(`"b":{`),
@@ -246,10 +284,11 @@ func TestOpenRefuses(t *testing.T) {
 		{"codes shape", edit(ternaryFiles(), quantization, `[2,16]`, `[2,12]`), `tensor "a": has codes of shape [2 4], want [2 3]`},
 		{"scales shape", edit(ternaryFiles(), quantization, `"group_size":8`, `"group_size":16`), `tensor "a": has scales of shape [2 2], want [2 1]`},
 		{"group size", edit(ternaryFiles(), quantization, `"group_size":8`, `"group_size":4`), `tensor "a": has 16 inputs in groups of 4`},
-		{"other format", edit(ternaryFiles(), quantization, `"group_size":8`, `"format":"bitnet_u8"`), `tensor "a": is of format bitnet_u8 with a scale for each tensor; only packed_2bit`},
-		{"other unit", edit(ternaryFiles(), quantization, `"group_size":8`, `"unit":"row"`), `tensor "a": is of format packed_2bit with a scale for each row; only packed_2bit with scales for groups`},
+		{"other format", edit(ternaryFiles(), quantization, `"group_size":8`, `"format":"bitnet_u8"`), `tensor "a": is of format bitnet_u8; only packed_2bit is computed`},
+		{"scales of rows", edit(ternaryFiles(), quantization, `"group_size":8`, `"unit":"row"`), `tensor "a": has scales of shape [2 2], want [2 1]`},
+		{"one scale", edit(ternaryFiles(), quantization, `"group_size":8`, `"unit":"tensor"`), `tensor "a": has scales of shape [2 2], want [1 1]`},
 		{"rank", edit(ternaryFiles(), quantization, `[2,16]`, `[32]`), `tensor "a": is packed_2bit of shape [32], not a matrix`},
-		{"scales dtype", edit(ternaryFiles(), "weights/w.safetensors", `"dtype":"F16"`, `"dtype":"I16"`), `has scales of dtype I16, want F16`},
+		{"scales dtype", edit(ternaryFiles(), "weights/w.safetensors", `"dtype":"F16"`, `"dtype":"I16"`), `has scales of dtype I16, want BF16, F16 or F32`},
 		{"codes dtype", edit(ternaryFiles(), "weights/w.safetensors", `"dtype":"U8"`, `"dtype":"I8"`), `has codes of dtype I8, want U8`},
 		{"float shape", edit(ternaryFiles(), quantization, `"shape":[3]`, `"shape":[4]`), `tensor "b": has shape [3], the quantization manifest says [4]`},
 		{"manifest", edit(ternaryFiles(), quantization, `"kind":"float"`, `"kind":"fp4"`), `read quantization_manifest.json: tensor "b": kind "fp4"`},

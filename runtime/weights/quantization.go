@@ -60,8 +60,8 @@ func (c *Checkpoint) locate(entry manifest.Quantity, root string) (manifest.Quan
 		entry.File = name
 		return entry, ours, err
 	}
-	if format, unit := entry.FormatID(), entry.ScaleUnit(); format != manifest.FormatPacked2Bit || unit != manifest.UnitGroup {
-		return entry, false, fmt.Errorf("is of format %s with a scale for each %s; only %s with scales for groups is computed", format, unit, manifest.FormatPacked2Bit)
+	if format := entry.FormatID(); format != manifest.FormatPacked2Bit {
+		return entry, false, fmt.Errorf("is of format %s; only %s is computed", format, manifest.FormatPacked2Bit)
 	}
 	codes, ours, err := c.locateFile(entry.Codes.File, root)
 	if err != nil || !ours {

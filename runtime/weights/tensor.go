@@ -2,6 +2,7 @@ package weights
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
@@ -42,7 +43,7 @@ type Tensor struct {
 	// One scale covers GroupRows x GroupColumns weights; Scales has shape
 	// [ceil(out/GroupRows), ceil(in/GroupColumns)]. Zero for Dense.
 	GroupRows, GroupColumns int
-	ScaleDType              DType // F16 for Packed2Bit; BF16, F16 or F32 for FP8Block
+	ScaleDType              DType // BF16, F16 or F32
 
 	data, scales *part
 }
@@ -112,21 +113,37 @@ func (c *Checkpoint) packed(name string, entry manifest.Quantity, codes, scales 
 	if len(entry.Shape) != 2 {
 		return nil, fmt.Errorf("is %s of shape %v, not a matrix", entry.Kind, entry.Shape)
 	}
-	rows, columns, group := int(entry.Shape[0]), int(entry.Shape[1]), int(entry.GroupSize)
+	rows, columns := int(entry.Shape[0]), int(entry.Shape[1])
+	groupRows, groupColumns := packedGroup(entry, rows, columns)
+	t := &Tensor{Name: name, Kind: Packed2Bit, Shape: []int{rows, columns}, DType: codes.DType, GroupRows: groupRows, GroupColumns: groupColumns,
+		ScaleDType: scales.DType, data: c.part(codes), scales: c.part(scales)}
+	wantScales := []int{ceilDiv(rows, groupRows), ceilDiv(columns, groupColumns)}
+	flat := entry.ScaleUnit() != manifest.UnitGroup && len(scales.Shape) < 2 // a scale a row, or one, needs no second dimension
 	switch {
 	case codes.DType != U8:
 		return nil, fmt.Errorf("has codes of dtype %s, want U8", codes.DType)
-	case scales.DType != F16:
-		return nil, fmt.Errorf("has scales of dtype %s, want F16", scales.DType)
-	case columns%4 != 0 || group%8 != 0:
-		return nil, fmt.Errorf("has %d inputs in groups of %d; they must be multiples of 4 and of 8", columns, group)
+	case scales.DType != F16 && scales.DType != BF16 && scales.DType != F32:
+		return nil, fmt.Errorf("has scales of dtype %s, want BF16, F16 or F32", scales.DType)
+	case columns%4 != 0 || groupColumns%8 != 0:
+		return nil, fmt.Errorf("has %d inputs in groups of %d; they must be multiples of 4 and of 8", columns, groupColumns)
 	case !equalShape([]int{rows, columns / 4}, codes.Shape):
 		return nil, fmt.Errorf("has codes of shape %v, want [%d %d]", codes.Shape, rows, columns/4)
-	case !equalShape([]int{rows, ceilDiv(columns, group)}, scales.Shape):
-		return nil, fmt.Errorf("has scales of shape %v, want [%d %d]", scales.Shape, rows, ceilDiv(columns, group))
+	case !equalShape(wantScales, scales.Shape) && !(flat && scales.Elements() == int64(wantScales[0])):
+		return nil, fmt.Errorf("has scales of shape %v, want %v", scales.Shape, wantScales)
 	}
-	return &Tensor{Name: name, Kind: Packed2Bit, Shape: []int{rows, columns}, DType: codes.DType, GroupRows: 1, GroupColumns: group,
-		ScaleDType: scales.DType, data: c.part(codes), scales: c.part(scales)}, nil
+	return t, nil
+}
+
+// packedGroup is the block of weights that shares a scale. Where a row has one,
+// the block's width is rounded up to what matrices are decoded by.
+func packedGroup(entry manifest.Quantity, rows, columns int) (groupRows, groupColumns int) {
+	switch entry.ScaleUnit() {
+	case manifest.UnitTensor:
+		return rows, (columns + 7) &^ 7
+	case manifest.UnitRow:
+		return 1, (columns + 7) &^ 7
+	}
+	return 1, int(entry.GroupSize)
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
@@ -134,21 +151,29 @@ func ceilDiv(a, b int) int { return (a + b - 1) / b }
 // Data reads the stored elements, C order, little endian. Ternary code 3 and
 // F8_E4M3 NaN are errors: no ternary or trained checkpoint holds them.
 func (t *Tensor) Data() ([]byte, error) {
-	data, err := t.data.read()
-	if err != nil {
-		return nil, err
+	data := make([]byte, t.DataSize())
+	return data, t.ReadData(data, 0)
+}
+
+// DataSize returns the number of bytes of the stored elements.
+func (t *Tensor) DataSize() int64 { return t.data.bytes.Size() }
+
+// ReadData reads a piece of what Data reads.
+func (t *Tensor) ReadData(dst []byte, offset int64) error {
+	if err := t.data.read(dst, offset); err != nil {
+		return err
 	}
 	switch t.Kind {
 	case Packed2Bit:
-		if i := find(data, hasCode3); i >= 0 {
-			return nil, fmt.Errorf("tensor %q of %s: byte %d holds code 3, which ternary weights do not have", t.data.name, t.data.shard, i)
+		if i := find(dst, hasCode3); i >= 0 {
+			return fmt.Errorf("tensor %q of %s: byte %d holds code 3, which ternary weights do not have", t.data.name, t.data.shard, offset+int64(i))
 		}
 	case FP8Block:
-		if i := find(data, hasNaN); i >= 0 {
-			return nil, fmt.Errorf("tensor %q of %s: element %d is not a number", t.data.name, t.data.shard, i)
+		if i := find(dst, hasNaN); i >= 0 {
+			return fmt.Errorf("tensor %q of %s: element %d is not a number", t.data.name, t.data.shard, offset+int64(i))
 		}
 	}
-	return data, nil
+	return nil
 }
 
 // find returns the index of the first byte that has a property, -1 for none;
@@ -179,31 +204,49 @@ func (t *Tensor) Scales() ([]byte, error) {
 	if t.scales == nil {
 		return nil, nil
 	}
-	data, err := t.scales.read()
-	if err != nil {
-		return nil, err
+	data := make([]byte, t.ScalesSize())
+	return data, t.ReadScales(data, 0)
+}
+
+// ScalesSize returns the number of bytes of the stored scales.
+func (t *Tensor) ScalesSize() int64 {
+	if t.scales == nil {
+		return 0
 	}
-	for i := range len(data) * 8 / t.ScaleDType.Bits() {
+	return t.scales.bytes.Size()
+}
+
+// ReadScales reads a piece of what Scales reads. It begins and ends between
+// scales.
+func (t *Tensor) ReadScales(dst []byte, offset int64) error {
+	if err := t.scales.read(dst, offset); err != nil {
+		return err
+	}
+	width := t.ScaleDType.Bits() / 8
+	for i := range len(dst) / width {
 		var special bool // all exponent bits set
 		switch t.ScaleDType {
 		case F16:
-			special = binary.LittleEndian.Uint16(data[2*i:])&0x7C00 == 0x7C00
+			special = binary.LittleEndian.Uint16(dst[2*i:])&0x7C00 == 0x7C00
 		case BF16:
-			special = binary.LittleEndian.Uint16(data[2*i:])&0x7F80 == 0x7F80
+			special = binary.LittleEndian.Uint16(dst[2*i:])&0x7F80 == 0x7F80
 		case F32:
-			special = binary.LittleEndian.Uint32(data[4*i:])&0x7F800000 == 0x7F800000
+			special = binary.LittleEndian.Uint32(dst[4*i:])&0x7F800000 == 0x7F800000
 		}
 		if special {
-			return nil, fmt.Errorf("tensor %q of %s: scale %d is not finite", t.scales.name, t.scales.shard, i)
+			return fmt.Errorf("tensor %q of %s: scale %d is not finite", t.scales.name, t.scales.shard, offset/int64(width)+int64(i))
 		}
 	}
-	return data, nil
+	return nil
 }
 
-func (p *part) read() ([]byte, error) {
-	data := make([]byte, p.bytes.Size())
-	if _, err := p.bytes.ReadAt(data, 0); err != nil && err != io.EOF {
-		return nil, fmt.Errorf("read tensor %q of %s: %w", p.name, p.shard, err)
+func (p *part) read(dst []byte, offset int64) error {
+	n, err := p.bytes.ReadAt(dst, offset)
+	if n == len(dst) {
+		return nil
 	}
-	return data, nil
+	if errors.Is(err, io.EOF) { // it was longer when its header was read
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("read tensor %q of %s: %w", p.name, p.shard, err)
 }
