@@ -71,7 +71,7 @@ func (e *evidence) analyse() *script.Analysis {
 	if e.script != nil {
 		return e.script
 	}
-	var s script.Submission
+	s := script.Submission{Wheels: e.sub.started}
 	for _, f := range e.tree.Files {
 		file := shell.File{Path: f.Path, Size: f.Size, Executable: f.Mode == manifest.ModeExecutable, Data: e.sub.texts[f.Path]}
 		if facts := e.facts[f.Path]; facts != nil {

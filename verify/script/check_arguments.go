@@ -52,6 +52,9 @@ func (a *analysis) checkArguments() {
 		if name, args := serverOf(st.Argv); name != "" {
 			a.checkServerFlags(name, args, st, main)
 		}
+		if a.checkWheelArguments(r, st, main) {
+			return
+		}
 		p, ok := a.pythonOf(r, st)
 		if !ok {
 			return
@@ -75,12 +78,17 @@ func (a *analysis) checkArguments() {
 			}
 			return
 		}
-		for _, f := range checkArgv(m, p.Args) {
-			f.Check, f.Path, f.Line, f.Warning = "C19", st.Path, st.Line, !main
-			f.Problem = strings.ReplaceAll(f.Problem, "SCRIPT", file)
-			a.add(f)
-		}
+		a.addArgumentFaults(m, file, p.Args, st, main)
 	})
+}
+
+// addArgumentFaults holds a command line against what a file declares.
+func (a *analysis) addArgumentFaults(m python.Module, file string, args []string, st *shell.Step, main bool) {
+	for _, f := range checkArgv(m, args) {
+		f.Check, f.Path, f.Line, f.Warning = "C19", st.Path, st.Line, !main
+		f.Problem = strings.ReplaceAll(f.Problem, "SCRIPT", file)
+		a.add(f.Finding)
+	}
 }
 
 // checkScriptThere reports a script that is not shipped.
@@ -101,10 +109,21 @@ func (a *analysis) checkScriptThere(r *shell.Run, st *shell.Step, p shell.Python
 	}
 }
 
-// checkArgv reads a command line as argparse does. "SCRIPT" stands for the
-// script's path in what it finds.
-func checkArgv(m python.Module, args []string) (findings []shell.Finding) {
+// argumentFault is what argparse would not take. "SCRIPT" stands in its texts for
+// the script's path.
+type argumentFault struct {
+	shell.Finding
+	unknown string // the option that is not declared, or ""
+}
+
+// checkArgv reads a command line as argparse does.
+func checkArgv(m python.Module, args []string) (findings []argumentFault) {
 	given := map[*python.Option]bool{}
+	add := func(list ...shell.Finding) {
+		for _, f := range list {
+			findings = append(findings, argumentFault{Finding: f})
+		}
+	}
 	positionals, rest, strange := 0, false, false
 	for i := 0; i < len(args); i++ {
 		word := args[i]
@@ -121,7 +140,7 @@ func checkArgv(m python.Module, args []string) (findings []shell.Finding) {
 		o, problem := findOption(m, word)
 		if problem != "" {
 			strange = true // what follows may be its value
-			findings = append(findings, shell.Finding{Problem: problem, Want: "an option that SCRIPT declares", Got: "", Hint: nearest(m, word)})
+			findings = append(findings, optionFault(m, word, problem))
 			continue
 		}
 		if o == nil {
@@ -131,18 +150,18 @@ func checkArgv(m python.Module, args []string) (findings []shell.Finding) {
 		name, value, joined := strings.Cut(word, "=")
 		switch {
 		case joined && !o.TakesValue:
-			findings = append(findings, shell.Finding{Problem: fmt.Sprintf("SCRIPT: %s takes no value", name), Got: shell.Shown(word)})
+			add(shell.Finding{Problem: fmt.Sprintf("SCRIPT: %s takes no value", name), Got: shell.Shown(word)})
 		case joined:
-			findings = append(findings, checkChoice(o, name, value)...)
+			add(checkChoice(o, name, value)...)
 		case len(word) > 2 && word[1] != '-' && !slices.Contains(o.Names, word): // -p8000, or several letters
 		case o.TakesValue:
 			n := takes(o, args[i+1:], m)
 			if n < 0 {
-				findings = append(findings, shell.Finding{Problem: fmt.Sprintf("SCRIPT: %s lacks its value", word), Got: shell.Shown(strings.Join(args, " "))})
+				add(shell.Finding{Problem: fmt.Sprintf("SCRIPT: %s lacks its value", word), Got: shell.Shown(strings.Join(args, " "))})
 				continue
 			}
 			for _, value := range args[i+1 : i+1+n] {
-				findings = append(findings, checkChoice(o, word, value)...)
+				add(checkChoice(o, word, value)...)
 			}
 			i += n
 		}
@@ -150,11 +169,21 @@ func checkArgv(m python.Module, args []string) (findings []shell.Finding) {
 	if strange {
 		positionals = 0
 	}
-	findings = append(findings, checkCount(m, given, positionals, strange, args)...)
+	add(checkCount(m, given, positionals, strange, args)...)
 	for i := range findings {
 		findings[i].Want = strings.ReplaceAll(findings[i].Want, "SCRIPT", "the script")
 	}
 	return findings
+}
+
+// optionFault is a word that names no option, or several.
+func optionFault(m python.Module, word, problem string) argumentFault {
+	name, _, _ := strings.Cut(word, "=")
+	f := argumentFault{Finding: shell.Finding{Problem: problem, Want: "an option that SCRIPT declares", Hint: nearestHint(m, name)}}
+	if strings.Contains(problem, unrecognized) {
+		f.unknown = name
+	}
+	return f
 }
 
 // checkCount looks at what is required and at words without an option.
@@ -230,8 +259,11 @@ func findOption(m python.Module, word string) (*python.Option, string) {
 			}
 		}
 	}
-	return nil, fmt.Sprintf("SCRIPT: unrecognized arguments: %s", shell.Shown(name))
+	return nil, "SCRIPT: " + unrecognized + shell.Shown(name)
 }
+
+// unrecognized is what argparse says of an option that nobody declared.
+const unrecognized = "unrecognized arguments: "
 
 // takes returns how many words an option takes of those that follow; -1 where
 // it gets too few.
@@ -286,28 +318,41 @@ func hasNumericOption(m python.Module) bool {
 	})
 }
 
-// maxMistyped is how many letters apart two names may be to be taken for one.
-const maxMistyped = 2
-
-// nearest is a hint at the declared option that is most like a word.
+// nearest is the declared option that is most like a word, or "".
 func nearest(m python.Module, word string) string {
-	word, _, _ = strings.Cut(word, "=")
-	best, distance := "", maxMistyped+1
+	var names []string
 	for _, o := range m.Options {
-		for _, name := range o.Names {
-			d := editDistance(word, name)
-			if strings.HasPrefix(name, "--") && (strings.HasPrefix(word, name) || strings.HasPrefix(name, word)) {
-				d = min(d, maxMistyped)
-			}
-			if !o.Positional && d < distance {
-				best, distance = name, d
-			}
+		if !o.Positional {
+			names = append(names, o.Names...)
 		}
 	}
-	if best == "" {
-		return "ship the script of the same version as serve.sh, or leave the option out"
+	return nearestOf(names, word)
+}
+
+// leastMistyped is how many letters apart two names may be to be taken for one;
+// of long names it is a quarter of the letters.
+const leastMistyped = 2
+
+func nearestOf(names []string, word string) string {
+	limit := max(leastMistyped, len(word)/4)
+	best, distance := "", limit+1
+	for _, name := range names {
+		d := editDistance(word, name)
+		if strings.HasPrefix(name, "--") && (strings.HasPrefix(word, name) || strings.HasPrefix(name, word)) {
+			d = min(d, limit)
+		}
+		if d < distance {
+			best, distance = name, d
+		}
 	}
-	return "the script declares " + best + ": is that what is meant, or are the two of different versions?"
+	return best
+}
+
+func nearestHint(m python.Module, word string) string {
+	if best := nearest(m, word); best != "" {
+		return "the script declares " + best + ": is that what is meant, or are the two of different versions?"
+	}
+	return "ship the script of the same version as serve.sh, or leave the option out"
 }
 
 // editDistance is Levenshtein's.

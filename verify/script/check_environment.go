@@ -44,7 +44,7 @@ func (a *analysis) checkEnvironment() {
 	}
 	p, isPython := a.pythonOf(a.main, st)
 	server, _ := serverOf(st.Argv)
-	if !isPython && server != "vllm" {
+	if !isPython && server != "vllm" && server != "sglang" {
 		return
 	}
 	warn := func(problem, hint string) {

@@ -43,6 +43,12 @@ func networkOf(argv []string) string {
 		if words := shell.Operands(argv, "-w -p -s -x -X"); len(words) > 0 && shell.Known(words[0]) && !isLoopback(words[0]) && !listens(argv) {
 			return name
 		}
+	case "llama-server":
+		for _, word := range argv[1:] {
+			if option, _, _ := strings.Cut(word, "="); slices.Contains(fetchingOptions, option) {
+				return name + " " + option
+			}
+		}
 	case "openssl":
 		if i := slices.Index(argv, "-connect"); sub == "s_client" && i > 0 && i+1 < len(argv) && !isLocal(argv[i+1]) {
 			return "openssl s_client"
@@ -56,6 +62,9 @@ func networkOf(argv []string) string {
 	}
 	return ""
 }
+
+// fetchingOptions are those of llama-server that name a model of another machine.
+var fetchingOptions = []string{"-hf", "-hfr", "--hf-repo", "-mu", "--model-url", "-dr", "--docker-repo", "-mmu", "--mmproj-url", "-hfd", "-hfrd", "--hf-repo-draft", "--spec-draft-hf"}
 
 // listens reports whether nc waits for others.
 func listens(argv []string) bool {
@@ -116,6 +125,9 @@ func (a *analysis) checkInstaller(in shell.Install, st *shell.Step, add func(pro
 	onlyFiles := len(in.Packages) == 0 && len(in.Files) > 0 && slices.Contains(st.Argv, "--no-deps")
 	if !noIndex && !onlyFiles {
 		add(name+" without --no-index asks a package index, and a grader has no network", "add --no-index --find-links and the folder of the wheels")
+	}
+	if len(in.Packages) == 0 && len(in.Files) == 0 && len(in.Urls) == 0 {
+		a.add(shell.Finding{Check: "C18", Warning: st.Tested, Path: st.Path, Line: st.Line, Problem: name + " is given no requirement: it installs nothing, and fails", Got: shell.Shown(strings.Join(st.Argv, " ")), Hint: "name what is to be installed"})
 	}
 	for _, u := range in.Urls {
 		if isRemote(u) {
@@ -196,7 +208,7 @@ func (a *analysis) systemPython() bool {
 func on(value string) bool { return value != "" && value != "0" && value != "false" }
 
 // modelOptions take a model: a folder, or what is asked of a hub.
-var modelOptions = []string{"--model", "--model-path", "--model-name-or-path", "--model_name_or_path", "--model_path", "--tokenizer", "--tokenizer-path", "--speculative-model", "-m"}
+var modelOptions = []string{"--model", "--model-path", "--model-name-or-path", "--model_name_or_path", "--model_path", "--tokenizer", "--tokenizer-path", "--speculative-model", "--speculative-draft-model-path", "--speculative-draft-model", "--model-id", "-m"}
 
 var repository = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 

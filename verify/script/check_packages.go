@@ -103,7 +103,7 @@ func (a *analysis) presentAny(names []string) shell.Answer {
 func (a *analysis) checkPackages() {
 	silent := a.options.Image == nil || len(a.options.Image.Distributions) == 0
 	assumed := map[string]bool{}
-	for _, m := range a.modules {
+	for _, m := range a.withInline() {
 		for _, r := range python.Requirements(m.path, m.parsed) {
 			a.checkRequirement(r, m.main, silent)
 			a.checkVersion(r, m.main)

@@ -71,7 +71,7 @@ func (a *analysis) checkPaths() {
 	a.checkWrites()
 	a.checkWritesOfModules()
 	a.checkSettings()
-	for _, m := range a.modules {
+	for _, m := range a.withInline() {
 		for _, literal := range m.parsed.Strings {
 			if p := a.buildPath(literal.Text); p != "" && strings.HasPrefix(strings.TrimSpace(literal.Text), p) {
 				a.add(shell.Finding{Check: "C20", Warning: true, Path: m.path, Line: literal.Line, Problem: fmt.Sprintf("names %s, a folder of a build machine", p),

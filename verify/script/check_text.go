@@ -95,14 +95,25 @@ func (a *analysis) checkStarted() {
 
 // checkWords looks for words that the shell takes for something else.
 func (a *analysis) checkWords(p string, file *syntax.File) {
+	data := a.tree.Submitted(p).Data
+	emptied := bytes.Contains(data, []byte("nullglob")) || bytes.Contains(data, []byte("failglob"))
 	syntax.Walk(file, func(node syntax.Node) bool {
 		st, ok := node.(*syntax.Stmt)
 		if !ok {
 			return true
 		}
 		call, ok := st.Cmd.(*syntax.CallExpr)
+		if ok {
+			a.checkJoined(p, call, data)
+		}
 		if !ok || !isInstaller(call) {
 			return true
+		}
+		for _, w := range call.Args {
+			if word := w.Lit(); emptied && requirementName(word) != "" && strings.HasSuffix(word, "]") && strings.Contains(word, "[") {
+				a.add(shell.Finding{Check: "C18", Path: p, Line: int(w.Pos().Line()), Problem: fmt.Sprintf("the shell takes %s for a pattern, and no file matches it: under nullglob it is left out, under failglob the command is", word),
+					Hint: "quote the requirement: '" + word + "'"})
+			}
 		}
 		for _, rd := range st.Redirs {
 			word := rd.Word.Lit()
@@ -114,6 +125,19 @@ func (a *analysis) checkWords(p string, file *syntax.File) {
 		}
 		return true
 	})
+}
+
+// checkJoined looks for a backslash that was to join the next line and, for a
+// space after it, does not: that line is then a command of its own.
+func (a *analysis) checkJoined(p string, call *syntax.CallExpr, data []byte) {
+	if len(call.Args) == 0 {
+		return
+	}
+	last := call.Args[len(call.Args)-1]
+	word, end := last.Lit(), int(last.End().Offset())
+	if len(word) > 1 && strings.Trim(word[1:], " \t") == "" && word[0] == '\\' && end <= len(data) && len(bytes.TrimLeft(data[end:], " \t")) > 0 && bytes.TrimLeft(data[end:], " \t")[0] == '\n' {
+		a.add(shell.Finding{Check: "C18", Path: p, Line: int(last.Pos().Line()), Problem: "the backslash at the line's end has a space after it and does not join the next line", Hint: "remove the space"})
+	}
 }
 
 func isInstaller(call *syntax.CallExpr) bool {
@@ -162,7 +186,18 @@ func (a *analysis) mayServe() bool {
 // checkServer looks at how the server is started: signals must reach it.
 func (a *analysis) checkServer() {
 	st := a.server
-	if st == nil || st.Exec {
+	if st == nil {
+		return
+	}
+	if limit := st.TimeLimit; shell.Known(limit) && strings.Trim(limit, "0smhd.") != "" && limit != "infinity" {
+		a.add(shell.Finding{Check: "C18", Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("timeout ends it after %s, and a grader asks for longer", limit), Got: shell.Shown(strings.Join(st.Argv, " ")),
+			Hint: "start the server without timeout: a grader ends it"})
+	}
+	if slices.ContainsFunc(a.main.Ignored, func(signal string) bool { return signal == "TERM" || signal == "15" }) {
+		a.add(shell.Finding{Check: "C18", Warning: true, Path: st.Path, Line: st.Line, Problem: "the script ignores SIGTERM, and with it the server that it starts, unless that sets a handler of its own", Got: shell.Shown(strings.Join(st.Argv, " ")),
+			Hint: "say trap - TERM before the server's command"})
+	}
+	if st.Exec {
 		return
 	}
 	// Where a failure of the server is provided for, exec cannot stand: what is
@@ -186,41 +221,4 @@ func (a *analysis) checkServer() {
 		f.Problem, f.Hint = "starts the server without exec: SIGTERM ends the shell and not the server", "write exec in front of the server's command"
 	}
 	a.add(f)
-}
-
-// checkAddress looks at where the server listens.
-func (a *analysis) checkAddress() {
-	st := a.server
-	if st == nil || a.options.Port == 0 && len(st.Argv) == 0 {
-		return
-	}
-	a.checkListening()
-	options := optionMap(st.Argv[1:])
-	if port := options["--port"]; a.options.Port != 0 && isNumber(port) && port != fmt.Sprint(a.options.Port) {
-		a.add(shell.Finding{Check: "C21", Path: st.Path, Line: st.Line, Problem: "the server listens on another port than the grader asks",
-			Want: fmt.Sprintf("port %d", a.options.Port), Got: "--port " + port, Hint: fmt.Sprintf("say --port %d", a.options.Port)})
-	}
-	if host := options["--host"]; host == "127.0.0.1" || host == "localhost" {
-		a.add(shell.Finding{Check: "C21", Warning: true, Path: st.Path, Line: st.Line, Problem: "the server listens on the loopback address alone: a grader outside its container cannot reach it",
-			Want: "0.0.0.0", Got: "--host " + host, Hint: "say --host 0.0.0.0"})
-	}
-}
-
-// checkListening looks at where the served code itself says that it listens.
-func (a *analysis) checkListening() {
-	for _, m := range a.modules {
-		for _, c := range m.parsed.Calls {
-			if !m.main || !slices.Contains([]string{"uvicorn.run", "web.run_app", "app.run", "waitress.serve"}, c.Name) {
-				continue
-			}
-			if host, ok := c.Keyword("host"); ok && host.Literal != nil && (*host.Literal == "127.0.0.1" || *host.Literal == "localhost") {
-				a.add(shell.Finding{Check: "C21", Warning: true, Path: m.path, Line: c.Line, Problem: "the server listens on the loopback address alone: a grader outside its container cannot reach it",
-					Want: "0.0.0.0", Got: *host.Literal, Hint: "say host=\"0.0.0.0\""})
-			}
-			if port, ok := c.Keyword("port"); ok && a.options.Port != 0 && isNumber(port.Text) && port.Text != fmt.Sprint(a.options.Port) {
-				a.add(shell.Finding{Check: "C21", Warning: true, Path: m.path, Line: c.Line, Problem: "the server listens on another port than the grader asks",
-					Want: fmt.Sprintf("port %d", a.options.Port), Got: "port=" + port.Text, Hint: fmt.Sprintf("say port=%d", a.options.Port)})
-			}
-		}
-	}
 }

@@ -33,7 +33,7 @@ func (a *analysis) checkVariables() {
 			set[name] = true
 		}
 	}
-	for _, m := range a.modules {
+	for _, m := range a.withInline() {
 		for _, v := range m.parsed.Environment {
 			if set[v.Name] || !m.main {
 				continue

@@ -36,6 +36,9 @@ func (a *analysis) readModules() {
 		if !ok {
 			return
 		}
+		if main {
+			a.readInline(st, read)
+		}
 		folders := []string{}
 		for _, entry := range strings.Split(st.Variables["PYTHONPATH"], ":") {
 			if at := absoluteIn(st.Folder, entry); entry != "" && a.tree.Within(at) {
@@ -66,22 +69,56 @@ func (a *analysis) readModules() {
 	}
 }
 
-// withInline are the modules and what the main path gives to python3 -c, whose
-// lines are those of the commands.
+// withInline are the modules and what the main path gives to python3 -c or to its
+// standard input. Their lines are those of the script.
 func (a *analysis) withInline() []module {
-	modules := slices.Clone(a.modules)
-	for _, st := range a.main.Steps {
-		p, ok := shell.PythonOf(st.Argv)
-		if !ok || p.Code == "" || !shell.Known(p.Code) {
-			continue
-		}
-		m := module{path: st.Path, parsed: python.Scan([]byte(p.Code)), main: true, started: !st.Tested, folder: st.Folder}
-		for i := range m.parsed.Calls {
-			m.parsed.Calls[i].Line = st.Line
-		}
-		modules = append(modules, m)
+	return append(slices.Clone(a.modules), a.inline...)
+}
+
+// readInline reads the Python that stands in a command of the main path itself.
+// One that is the server is a module like any other.
+func (a *analysis) readInline(st *shell.Step, read func(file string, folders []string, main bool, working string)) {
+	code, first := inlineOf(st)
+	if code == "" || !shell.Known(code) {
+		return
 	}
-	return modules
+	m := module{path: st.Path, parsed: python.Scan([]byte(code)), main: st.Fatal || st.Exec, started: !st.Tested, folder: st.Folder}
+	m.parsed.MoveLines(func(line int) int {
+		if first == 0 {
+			return st.Line
+		}
+		return first + line - 1
+	})
+	if m.parsed.Problem != "" && first > 0 {
+		a.add(shell.Finding{Check: "C18", Warning: !st.Fatal, Path: st.Path, Line: first, Problem: "the here-document is no Python: " + m.parsed.Problem, Hint: "its lines are counted from its own first"})
+	}
+	if st == a.server {
+		a.modules = append(a.modules, m)
+	} else {
+		a.inline = append(a.inline, m)
+	}
+	if a.tree.Within(st.Folder) { // Python looks for modules in the folder it is in
+		folder := a.relativeFolder(st.Folder)
+		for _, i := range m.parsed.Imports {
+			for _, imported := range a.importedFiles(path.Join(folder, "inline.py"), i, []string{folder}) {
+				read(imported, []string{folder}, m.main, st.Folder)
+			}
+		}
+	}
+}
+
+// inlineOf is the Python that a command itself brings, and the line of the
+// script at which it begins; 0 where its lines are not the script's.
+func inlineOf(st *shell.Step) (code string, first int) {
+	p, ok := shell.PythonOf(st.Argv)
+	switch {
+	case !ok || p.Module != "":
+	case p.Code != "":
+		return p.Code, 0
+	case p.File == "-" || p.File == "" || p.File == "/dev/stdin":
+		return st.Input, st.InputLine
+	}
+	return "", 0
 }
 
 // markStarted notes a file that a command of the main path runs.

@@ -22,7 +22,10 @@ import (
 const EntryPath = "serve.sh"
 
 // Submission is what the analysis may look at.
-type Submission struct{ Files []shell.File }
+type Submission struct {
+	Files  []shell.File
+	Wheels []Wheel // what was read of those among Files
+}
 
 // Options are what is known of the grader.
 type Options struct {
@@ -43,7 +46,7 @@ type Analysis struct {
 // Analyse interprets a submission's serve.sh and checks what it would do. It
 // never fails: what it cannot do it says in Undecided.
 func Analyse(s Submission, o Options) Analysis {
-	a := &analysis{options: o, tree: shell.NewTree(s.Files, o.Image)}
+	a := &analysis{options: o, tree: shell.NewTree(s.Files, o.Image), shippedWheels: normalWheels(s.Wheels)}
 	a.result.Main = -1
 	entry := a.tree.Submitted(EntryPath)
 	switch {
@@ -78,7 +81,10 @@ type analysis struct {
 	branches []*shell.Run // one failure, or a few, that the script provides for
 	server   *shell.Step  // of the main path; nil where none was found
 	modules  []module
+	inline   []module        // Python that stands in commands of the main path
 	brought  map[string]bool // distributions of the submission, once asked for
+
+	shippedWheels []Wheel // those of which something was read, by path
 }
 
 func (a *analysis) add(f shell.Finding) { a.result.Findings = append(a.result.Findings, f) }

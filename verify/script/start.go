@@ -47,6 +47,10 @@ func serverOf(argv []string) (name string, args []string) {
 		if len(argv) > 1 && argv[1] == "serve" {
 			return "vllm", argv[2:]
 		}
+	case "sglang":
+		if len(argv) > 1 && argv[1] == "serve" {
+			return base, argv[2:]
+		}
 	case "uvicorn", "gunicorn", "hypercorn", "llama-server":
 		return base, argv[1:]
 	case "text-generation-launcher", "ollama", "tritonserver", "lmdeploy":

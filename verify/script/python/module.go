@@ -137,3 +137,26 @@ func trimMark(source string) string {
 	}
 	return source
 }
+
+// MoveLines gives everything the line that a function makes of its own: of a
+// source that stands in another file.
+func (m *Module) MoveLines(moved func(line int) int) {
+	for i := range m.Options {
+		m.Options[i].Line = moved(m.Options[i].Line)
+	}
+	for i := range m.Imports {
+		m.Imports[i].Line = moved(m.Imports[i].Line)
+	}
+	for i := range m.Calls {
+		m.Calls[i].Line = moved(m.Calls[i].Line)
+	}
+	for i := range m.Strings {
+		m.Strings[i].Line = moved(m.Strings[i].Line)
+	}
+	for i := range m.Tables {
+		m.Tables[i].Line = moved(m.Tables[i].Line)
+	}
+	for i := range m.Environment {
+		m.Environment[i].Line = moved(m.Environment[i].Line)
+	}
+}

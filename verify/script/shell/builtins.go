@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"bytes"
 	"fmt"
 	"path"
 	"slices"
@@ -275,6 +276,12 @@ func readIn(s *shell, args []string, at syntax.Node) int {
 	}
 	p := s.absolute(args[0])
 	n, there := s.run.Tree.Get(p)
+	if s.language == syntax.LangPOSIX && there == Yes && !strings.Contains(args[0], "/") && Known(args[0]) {
+		if found, _ := s.search(args[0]); found != p { // POSIX, "dot": PATH is searched, and nothing else
+			s.run.find(Finding{Check: "C20", Path: s.path, Line: s.line(), Problem: fmt.Sprintf(". %s: sh looks for it on PATH, and not in the folder that it is in", args[0]),
+				Hint: "write . ./" + args[0]})
+		}
+	}
 	if there == No {
 		s.missing(args[0], p)
 		if s.language == syntax.LangPOSIX && s.tested == 0 {
@@ -293,6 +300,7 @@ func readIn(s *shell, args []string, at syntax.Node) int {
 	if file == nil {
 		return 1
 	}
+	s.carriageReturns(n)
 	parameters, was, quoted := s.parameters, s.path, s.quoted
 	s.quoted = false
 	if len(args) > 1 {
@@ -305,6 +313,15 @@ func readIn(s *shell, args []string, at syntax.Node) int {
 		s.flow = onward
 	}
 	return s.status
+}
+
+// carriageReturns reports a script of which each line ends in CR LF. Of serve.sh
+// itself, and of a #! line, that is said elsewhere.
+func (s *shell) carriageReturns(n *Node) {
+	if i := bytes.Index(n.Data, []byte("\r\n")); i >= 0 && n.Source != s.path && !strings.HasPrefix(FirstLine(n.Data), "#!") {
+		s.run.find(Finding{Check: "C18", Path: n.Source, Line: 1 + bytes.Count(n.Data[:i], []byte("\n")),
+			Problem: "has lines that end in CR LF: the CR becomes part of words and of values", Hint: "save it with LF line ends: sed -i 's/\\r$//' " + n.Source})
+	}
 }
 
 func read(s *shell, args []string, _ syntax.Node) int {
@@ -394,7 +411,13 @@ func trap(s *shell, args []string, _ syntax.Node) int {
 		if signal == "ERR" {
 			s.onFailure, s.failureAt = strings.TrimPrefix(args[0], "-"), s.at
 		}
-		if args[0] != "-" && args[0] != "" {
+		if !s.subshell {
+			s.run.Ignored = slices.DeleteFunc(s.run.Ignored, func(i string) bool { return i == signal })
+		}
+		switch {
+		case args[0] == "" && !s.subshell:
+			s.run.Ignored = append(s.run.Ignored, signal)
+		case args[0] != "-" && args[0] != "":
 			s.run.Traps = append(s.run.Traps, signal)
 		}
 	}

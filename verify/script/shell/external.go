@@ -13,12 +13,24 @@ import (
 
 // external handles a program that is no part of the shell.
 func (s *shell) external(args []string, at syntax.Node, replaces bool) {
-	raw := args
-	args, given := unwrap(args)
+	l := unwrap(args)
+	args, given := l.args, l.given
 	if len(args) == 0 { // env alone
 		s.print(Unknown)
 		return
 	}
+	if s.lacksWrapper(l, replaces) {
+		return
+	}
+	variables, folder := s.variables, s.folder
+	s.variables, s.folder, s.launch = l.environment(s.variables), s.absolute(l.folder), l
+	s.start(args, given, at, replaces)
+	s.variables, s.folder, s.launch = variables, folder, launch{}
+}
+
+// start starts a program: simulated, interpreted as another shell's script, or
+// only written down.
+func (s *shell) start(args []string, given map[string]string, at syntax.Node, replaces bool) {
 	if program, ok := programs[path.Base(args[0])]; ok && !(path.Base(args[0]) == "rsync" && CopiesFromHost(args)) && (!strings.Contains(args[0], "/") || !s.run.Tree.Within(s.absolute(args[0]))) {
 		s.status = s.judge(program(s, args), at)
 		return
@@ -45,16 +57,16 @@ func (s *shell) external(args []string, at syntax.Node, replaces bool) {
 				s.run.find(Finding{Check: "C20", Path: s.path, Line: s.line(), Problem: Shown(p) + " lies on a mount where nothing can be executed",
 					Hint: "copy it to a folder that allows it"})
 			}
-			s.record(args, raw, given, replaces)
+			s.record(args, given, replaces)
 			return
 		}
 		if n.Source != "" && IsShell(n) && n.Data != nil {
-			s.record(args, raw, given, false)
+			s.record(args, given, false)
 			s.script(n, args, given, replaces)
 			return
 		}
 	}
-	st := s.record(args, raw, given, replaces)
+	st := s.record(args, given, replaces)
 	s.print(Unknown + "\n")
 	if there == No {
 		s.status = 127
@@ -124,7 +136,7 @@ func (s *shell) shellProgram(args []string, given map[string]string, replaces bo
 			if rest := args[i+2:]; len(rest) > 0 {
 				c.name, c.parameters = rest[0], rest[1:]
 			}
-			c.quoted = true
+			c.quoted, c.replaced = true, replaces && isOneCommand(file)
 			c.statements(file.Stmts)
 			s.status = c.status
 			return true
@@ -146,6 +158,16 @@ func (s *shell) shellProgram(args []string, given map[string]string, replaces bo
 	return true
 }
 
+// isOneCommand reports whether a text is one plain command, which takes the place
+// of the shell that was started for it: bash and dash both do that for -c.
+func isOneCommand(file *syntax.File) bool {
+	if len(file.Stmts) != 1 || file.Stmts[0].Background || file.Stmts[0].Negated {
+		return false
+	}
+	_, ok := file.Stmts[0].Cmd.(*syntax.CallExpr)
+	return ok
+}
+
 // child is the shell of another script: variables that are exported, and no
 // functions.
 func (s *shell) child(given map[string]string, replaces bool) *shell {
@@ -161,7 +183,7 @@ func (s *shell) child(given map[string]string, replaces bool) *shell {
 		c.variables[name] = expand.Variable{Set: true, Exported: true, Kind: expand.String, Str: value}
 	}
 	c.errexit, c.nounset, c.pipefail, c.noglob, c.allexport, c.loops, c.calls = false, false, false, false, false, 0, 0
-	c.tested, c.onFailure = 0, ""
+	c.tested, c.onFailure, c.replaced, c.launch = 0, "", false, launch{}
 	c.subshell = s.subshell || !replaces
 	return c
 }
@@ -172,6 +194,7 @@ func (s *shell) script(n *Node, args []string, given map[string]string, replaces
 	if problem != "" {
 		s.run.find(Finding{Check: "C18", Path: n.Source, Line: line, Problem: problem})
 	}
+	s.carriageReturns(n)
 	c := s.child(given, replaces)
 	if file == nil || c.nesting > maxNesting {
 		s.status = 2
@@ -184,60 +207,19 @@ func (s *shell) script(n *Node, args []string, given map[string]string, replaces
 }
 
 // record writes a command down.
-func (s *shell) record(args, raw []string, given map[string]string, replaces bool) *Step {
+func (s *shell) record(args []string, given map[string]string, replaces bool) *Step {
 	variables := s.exported()
 	maps.Copy(variables, given)
 	st := &Step{
 		Command: Command{Argv: slices.Clone(args), Variables: variables, Path: s.path, Line: s.line(), Exec: replaces && !s.subshell},
-		Folder:  s.folder, raw: raw, Background: s.background || slices.Contains(raw, "--fork"), Piped: s.piped,
-		Tested: s.tested > 0, subshell: s.subshell, Choice: len(s.run.Taken),
+		Folder:  s.folder, TimeLimit: s.launch.limit, Background: s.background || s.launch.forks, Piped: s.piped,
+		Tested: s.tested > 0, Fatal: s.errexit && s.tested == 0, subshell: s.subshell, Choice: len(s.run.Taken),
+	}
+	if s.hasInput {
+		st.Input, st.InputLine = s.input, s.inputLine
 	}
 	s.run.Steps = append(s.run.Steps, st)
 	return st
-}
-
-// wrappers start another program: how many of their own words follow each.
-var wrappers = map[string]struct {
-	valued string // options that take a value
-	words  int    // words before the program
-}{
-	"env": {"-u -C -S --unset --chdir", 0}, "nohup": {}, "setsid": {}, "time": {"-f -o", 0}, "exec": {"-a", 0},
-	"nice": {"-n --adjustment", 0}, "ionice": {"-c -n -p", 0}, "stdbuf": {"-i -o -e", 0}, "timeout": {"-k -s --signal --kill-after", 1},
-	"numactl": {"-m -N -C --cpunodebind --membind", 0}, "taskset": {"-c", 1}, "chrt": {"", 1}, "tini": {"-e -p", 0}, "dumb-init": {"-r", 0},
-	"sudo": {"-u -g", 0}, "unbuffer": {}, "catchsegv": {}, "prlimit": {}, "flock": {"-w -E", 1},
-}
-
-// unwrap returns the program behind env, nohup and their like, and the
-// variables that they set for it.
-func unwrap(args []string) (inner []string, given map[string]string) {
-	given = map[string]string{}
-	for len(args) > 0 {
-		w, ok := wrappers[path.Base(args[0])]
-		if !ok {
-			return args, given
-		}
-		rest := args[1:]
-		for len(rest) > 0 && strings.HasPrefix(rest[0], "-") {
-			option := rest[0]
-			rest = rest[1:]
-			if option == "--" {
-				break
-			}
-			if slices.Contains(strings.Fields(w.valued), option) && len(rest) > 0 {
-				rest = rest[1:]
-			}
-		}
-		for len(rest) > 0 && path.Base(args[0]) == "env" {
-			name, value, assigned := strings.Cut(rest[0], "=")
-			if !assigned || !syntax.ValidName(name) {
-				break
-			}
-			given[name] = value
-			rest = rest[1:]
-		}
-		args = rest[min(len(rest), w.words):]
-	}
-	return nil, given
 }
 
 // wrote records a change of the file system.
@@ -261,6 +243,7 @@ func (s *shell) effects(args []string) {
 		for _, to := range in.Targets {
 			s.wrote(strings.Join(in.Name, " "), s.absolute(to))
 			s.run.Tree.made[s.absolute(to)] = &Node{Folder: true}
+			s.run.Tree.unpacked[s.absolute(to)] = true // programs too: pip puts them into bin
 		}
 		return
 	}

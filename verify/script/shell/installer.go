@@ -88,8 +88,12 @@ func (in *Install) option(option, value string) {
 		in.DryRun = true
 	case "-i", "--index-url", "--extra-index-url", "--index", "--default-index":
 		in.Urls = append(in.Urls, value)
-	case "-r", "--requirement":
+	case "-r", "--requirement", "-e", "--editable", "--group":
 		in.Files = append(in.Files, value)
+	default:
+		if !strings.HasPrefix(option, "--") && len(option) > 2 && (option[1] == 'r' || option[1] == 'e') {
+			in.Files = append(in.Files, option[2:])
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package shell
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -24,9 +25,7 @@ func PythonOf(argv []string) (p PythonStart, ok bool) {
 	switch {
 	case pythonName.MatchString(name):
 		argv = argv[1:]
-	case (name == "uv" || name == "poetry" || name == "pdm") && len(argv) > 2 && argv[1] == "run" && pythonName.MatchString(argv[2]):
-		argv = argv[3:]
-	case name == "torchrun" || name == "accelerate" && len(argv) > 1 && argv[1] == "launch":
+	case name == "torchrun" || name == "deepspeed" || name == "accelerate" && len(argv) > 1 && argv[1] == "launch":
 		return launcherOf(argv[1:])
 	default:
 		return p, false
@@ -35,6 +34,10 @@ func PythonOf(argv []string) (p PythonStart, ok bool) {
 		word := argv[i]
 		switch {
 		case word == "-m" && i+1 < len(argv):
+			if started, ok := launcherOf(argv[i+2:]); ok && slices.Contains(launchers, argv[i+1]) {
+				started.Interpreter = p.Interpreter
+				return started, true
+			}
 			p.Module, p.Args = argv[i+1], argv[i+2:]
 			return p, true
 		case word == "-c" && i+1 < len(argv):
@@ -57,10 +60,17 @@ func PythonOf(argv []string) (p PythonStart, ok bool) {
 	return p, true
 }
 
-// launcherOf finds the script among the words of torchrun and its like.
+// launchers are modules that start a script of their command line.
+var launchers = []string{"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"}
+
+// launcherOf finds the script or module among the words of torchrun and its like.
 func launcherOf(args []string) (p PythonStart, ok bool) {
 	for i, word := range args {
-		if strings.HasSuffix(word, ".py") {
+		switch {
+		case (word == "-m" || word == "--module") && i+1 < len(args):
+			p.Module, p.Args = args[i+1], args[i+2:]
+			return p, true
+		case strings.HasSuffix(word, ".py"):
 			p.File, p.Args = word, args[i+1:]
 			return p, true
 		}

@@ -35,6 +35,7 @@ type Run struct {
 	Writes   []Write
 	Notes    []string
 	Traps    []string // signals that the script handles
+	Ignored  []string // signals that it ignores, and with it what it starts
 	Waits    bool
 	jobs     map[string]int // status of background commands by process
 	Status   int            // of the whole script
@@ -56,10 +57,13 @@ type decision struct {
 type Step struct {
 	Command
 	Folder     string
-	raw        []string // as called, with env, nohup and the like
+	TimeLimit  string // of timeout in front of it, as written
 	Background bool
 	Piped      bool
-	Tested     bool // its failure is provided for
+	Tested     bool   // its failure is provided for
+	Fatal      bool   // its failure ends the shell that starts it
+	Input      string // what it reads, where that is known
+	InputLine  int    // of the script in which Input stands as it is; 0: nowhere
 	subshell   bool
 	Choice     int // how many decisions were forced before it
 }

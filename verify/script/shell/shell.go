@@ -64,12 +64,15 @@ type shell struct {
 	locals  []map[string]expand.Variable // to restore at a function's end
 
 	input      string
+	inputLine  int // where it begins, of a here-document
 	hasInput   bool
 	output     *strings.Builder // nil: nobody reads it
 	keep       bool             // redirections of exec stay
 	background bool
 	piped      bool
 	subshell   bool
+	replaced   bool   // its one command takes its place
+	launch     launch // that of the program that is being started
 	at         syntax.Pos
 }
 
@@ -82,6 +85,7 @@ func (s *shell) sub() *shell {
 	c.variables, c.functions = maps.Clone(s.variables), maps.Clone(s.functions)
 	c.subshell, c.flow, c.locals = true, onward, nil
 	c.nesting++
+	c.replaced = false
 	if !s.errtrace {
 		c.onFailure = ""
 	}
@@ -141,7 +145,7 @@ func (s *shell) statement(st *syntax.Stmt) {
 		s.set("!", process)
 		return
 	}
-	input, hasInput, output := s.input, s.hasInput, s.output
+	input, inputLine, hasInput, output := s.input, s.inputLine, s.hasInput, s.output
 	ok := true
 	for _, rd := range st.Redirs {
 		ok = s.redirect(rd) && ok
@@ -162,7 +166,7 @@ func (s *shell) statement(st *syntax.Stmt) {
 	if s.keep {
 		s.keep = false
 	} else {
-		s.input, s.hasInput, s.output = input, hasInput, output
+		s.input, s.inputLine, s.hasInput, s.output = input, inputLine, hasInput, output
 	}
 	s.errorExit(st)
 }
@@ -277,7 +281,7 @@ func (s *shell) binary(c *syntax.BinaryCmd) {
 		}
 		left.statement(c.X)
 		right := s.sub()
-		right.input, right.hasInput, right.piped = clip(text.String()), true, true
+		right.input, right.inputLine, right.hasInput, right.piped = clip(text.String()), 0, true, true
 		right.statement(c.Y)
 		s.status = right.status
 		if s.pipefail && s.status == 0 {
@@ -469,9 +473,12 @@ func (s *shell) redirect(rd *syntax.Redirect) bool {
 			text, err = expand.Document(s.config(), rd.Hdoc)
 		}
 		s.expanded(err)
-		s.input, s.hasInput = text, true
+		s.input, s.hasInput, s.inputLine = text, true, 0
+		if rd.Hdoc != nil && !s.quoted {
+			s.inputLine = int(rd.Hdoc.Pos().Line())
+		}
 	case syntax.WordHdoc:
-		s.input, s.hasInput = s.literal(rd.Word)+"\n", true
+		s.input, s.hasInput, s.inputLine = s.literal(rd.Word)+"\n", true, 0
 	case syntax.DplOut, syntax.DplIn:
 		if rd.Op == syntax.DplOut && !errors && s.literal(rd.Word) != "1" {
 			s.output = nil
@@ -481,7 +488,7 @@ func (s *shell) redirect(rd *syntax.Redirect) bool {
 		if there == No {
 			return false
 		}
-		s.input, s.hasInput = Unknown, true
+		s.input, s.hasInput, s.inputLine = Unknown, true, 0
 		if s.absolute(s.literal(rd.Word)) == "/dev/null" {
 			s.input = ""
 		}

@@ -307,7 +307,7 @@ func (s *shell) dispatch(args []string, at syntax.Node) {
 		s.status = b(s, args[1:], at)
 		return
 	}
-	s.external(args, at, false)
+	s.external(args, at, s.replaced)
 }
 
 func (s *shell) function(f function, args []string) {

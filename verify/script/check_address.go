@@ -1,0 +1,117 @@
+package script
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"slipway/verify/script/shell"
+)
+
+// defaultAddresses are where known servers listen that are told nothing, and the
+// variables and files by which they may be told all the same. Source: their
+// documentation.
+var defaultAddresses = map[string]struct {
+	host, port string
+	told       []string // variables, and files of the folder
+}{
+	"vllm":                     {"0.0.0.0", "8000", nil},
+	"sglang":                   {"127.0.0.1", "30000", nil},
+	"llama-server":             {"127.0.0.1", "", []string{"LLAMA_ARG_HOST", "LLAMA_ARG_PORT"}},
+	"text-generation-launcher": {"0.0.0.0", "3000", []string{"PORT", "HOSTNAME"}},
+	"uvicorn":                  {"127.0.0.1", "8000", []string{"UVICORN_HOST", "UVICORN_PORT"}},
+	"gunicorn":                 {"127.0.0.1", "8000", []string{"PORT", "GUNICORN_CMD_ARGS", "gunicorn.conf.py"}},
+	"hypercorn":                {"127.0.0.1", "8000", nil},
+}
+
+// address is where a command says that it listens; "" for what it does not say.
+type address struct{ host, port string }
+
+// addressOf reads the options of a server: --host, --hostname and --port, or
+// --bind HOST:PORT. said is false where a file, a socket or a variable may say it.
+func addressOf(server string, options map[string]string) (at address, said bool) {
+	at = address{host: options["--host"], port: options["--port"]}
+	switch server {
+	case "text-generation-launcher":
+		at.host = options["--hostname"]
+		if at.port == "" {
+			at.port = options["-p"]
+		}
+	case "gunicorn", "hypercorn":
+		bind, short := options["--bind"], options["-b"]
+		if bind = strings.TrimSpace(bind + " " + short); bind != "" {
+			colon := strings.LastIndexByte(bind, ':')
+			if colon < 0 || strings.Contains(bind, " ") || strings.HasPrefix(bind, "unix:") || strings.HasPrefix(bind, "fd:") {
+				return at, false
+			}
+			if at = (address{bind[:colon], bind[colon+1:]}); at.host == "" {
+				at.host = "0.0.0.0" // gunicorn's and hypercorn's :PORT
+			}
+		}
+	}
+	for _, option := range []string{"--config", "-c", "--uds", "--fd", "--env-file", "--grpc-mode"} {
+		if _, given := options[option]; given && server != "llama-server" {
+			return at, false
+		}
+	}
+	return at, true
+}
+
+// checkAddress looks at where the server listens.
+func (a *analysis) checkAddress() {
+	st := a.server
+	if st == nil || a.options.Port == 0 && len(st.Argv) == 0 {
+		return
+	}
+	a.checkListening()
+	server, args := serverOf(st.Argv)
+	if server == "" {
+		args = st.Argv[1:]
+	}
+	at, said := addressOf(server, optionMap(args))
+	got := address{"--host " + at.host, "--port " + at.port}
+	if d, known := defaultAddresses[server]; known && said && !a.told(st, d.told) {
+		if at.host == "" {
+			at.host, got.host = d.host, "none, which is "+d.host
+		}
+		if at.port == "" {
+			at.port, got.port = d.port, "none, which is "+d.port
+		}
+	}
+	if a.options.Port != 0 && isNumber(at.port) && at.port != fmt.Sprint(a.options.Port) {
+		a.add(shell.Finding{Check: "C21", Path: st.Path, Line: st.Line, Problem: "the server listens on another port than the grader asks",
+			Want: fmt.Sprintf("port %d", a.options.Port), Got: shell.Shown(got.port), Hint: fmt.Sprintf("say --port %d", a.options.Port)})
+	}
+	if at.host == "127.0.0.1" || at.host == "localhost" {
+		a.add(shell.Finding{Check: "C21", Warning: true, Path: st.Path, Line: st.Line, Problem: "the server listens on the loopback address alone: a grader outside its container cannot reach it",
+			Want: "0.0.0.0", Got: got.host, Hint: "say --host 0.0.0.0"})
+	}
+}
+
+// told reports whether one of some variables is set, or one of some files there.
+func (a *analysis) told(st *shell.Step, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		n, _ := a.main.Tree.Get(path.Join(st.Folder, name))
+		return st.Variables[name] != "" || n != nil && strings.Contains(name, ".")
+	})
+}
+
+// checkListening looks at where the served code itself says that it listens.
+func (a *analysis) checkListening() {
+	for _, m := range a.modules {
+		for _, c := range m.parsed.Calls {
+			if !m.main || !slices.Contains([]string{"uvicorn.run", "web.run_app", "app.run", "waitress.serve"}, c.Name) {
+				continue
+			}
+			if host, ok := c.Keyword("host"); ok && host.Literal != nil && (*host.Literal == "127.0.0.1" || *host.Literal == "localhost") {
+				a.add(shell.Finding{Check: "C21", Warning: true, Path: m.path, Line: c.Line, Problem: "the server listens on the loopback address alone: a grader outside its container cannot reach it",
+					Want: "0.0.0.0", Got: *host.Literal, Hint: "say host=\"0.0.0.0\""})
+			}
+			if port, ok := c.Keyword("port"); ok && a.options.Port != 0 && isNumber(port.Text) && port.Text != fmt.Sprint(a.options.Port) {
+				a.add(shell.Finding{Check: "C21", Warning: true, Path: m.path, Line: c.Line, Problem: "the server listens on another port than the grader asks",
+					Want: fmt.Sprintf("port %d", a.options.Port), Got: "port=" + port.Text, Hint: fmt.Sprintf("say port=%d", a.options.Port)})
+			}
+		}
+	}
+}
