@@ -16,7 +16,6 @@ const (
 	linearTile    = 16   // outputs of a block of linear
 	linearRows    = 8    // rows of a block of linear
 	mostProjected = 4    // projections of one linear
-	mostTaps      = 8    // of delta_convolve
 	wideBlock     = 256  // threads of a block that takes a row
 	headBlock     = 128  // threads of a block that takes a head
 	siluColumns   = 1024 // columns of a block of silu_mul
@@ -206,9 +205,6 @@ func (c *cudaProgram) attention(dst, q *Activation, cache *Cache) {
 func (c *cudaProgram) deltaNet(dst, mixed, z, b, a *Activation, w DeltaWeights, state *DeltaState) {
 	s := state.shape
 	channels := s.Channels()
-	if s.Kernel > mostTaps {
-		c.try(func() error { return fmt.Errorf("a convolution of %d taps: the kernel takes %d", s.Kernel, mostTaps) })
-	}
 	taps := make([]float32, len(w.Convolution)) // as [Kernel][Channels]
 	for i, tap := range w.Convolution {
 		taps[i%s.Kernel*channels+i/s.Kernel] = tap

@@ -136,6 +136,8 @@ func deltaRule(state, q, k, v []float64, beta, decay float64) []float64 {
 var deltaShapes = []DeltaShape{
 	{KeyHeads: 2, ValueHeads: 6, KeyDim: 16, ValueDim: 24, Kernel: 4},
 	{KeyHeads: 1, ValueHeads: 2, KeyDim: 20, ValueDim: 10, Kernel: 3},
+	{KeyHeads: 1, ValueHeads: 1, KeyDim: 8, ValueDim: 130, Kernel: 11},
+	{KeyHeads: 1, ValueHeads: 1, KeyDim: 136, ValueDim: 136, Kernel: 1}, // a state that the kernel leaves in global memory
 }
 
 // Chunks of every length equal the recurrence, states and tails included.

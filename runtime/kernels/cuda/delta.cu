@@ -8,10 +8,34 @@ constexpr int THREADS = 128;
 constexpr int MAX_TAPS = 8;
 constexpr int AHEAD = 8; // rows that are read before their results are written
 
+// What delta_convolve does for a channel with more than MAX_TAPS taps: what lies before a row is moved up in memory
+// row after row.
+__device__ inline void convolve_long(float *row, int stride, const float *taps, float *kept, int channels, int taps_count,
+                                     const Run &run) {
+    int before = taps_count - 1;
+    for (int j = 0; j < before && run.start == 0; j++) {
+        kept[static_cast<size_t>(j) * channels] = 0;
+    }
+    for (int t = 0; t < run.count; t++, row += stride) {
+        float x = *row, sum = 0;
+        for (int j = 0; j < before; j++) {
+            float *at = kept + static_cast<size_t>(j) * channels, value = *at;
+            sum = fmaf(taps[static_cast<size_t>(j) * channels], value, sum);
+            if (j > 0) {
+                at[-channels] = value;
+            }
+        }
+        if (before > 0) {
+            kept[static_cast<size_t>(before - 1) * channels] = x;
+        }
+        *row = silu(fmaf(taps[static_cast<size_t>(before) * channels], x, sum));
+    }
+}
+
 // A depthwise causal convolution over each run's rows, then silu, in place. taps
 // is [taps_count][channels], the last for the current token; tail,
 // [slot][taps_count-1][channels], has the inputs before the run, oldest first,
-// and is left with the last ones after it. taps_count is 8 at most.
+// and is left with the last ones after it.
 // Grid (runs, channels in blocks of 128), block 128: a channel a thread.
 extern "C" __global__ void __launch_bounds__(THREADS)
 delta_convolve(float *mixed, int stride, const float *taps, float *tail, int channels, int taps_count, const Run *runs,
@@ -23,6 +47,10 @@ delta_convolve(float *mixed, int stride, const float *taps, float *tail, int cha
     Run run = runs[blockIdx.x];
     int before = taps_count - 1;
     float *kept = tail + static_cast<size_t>(run.slot) * before * channels + channel;
+    if (taps_count > MAX_TAPS) {
+        convolve_long(mixed + static_cast<size_t>(run.first) * stride + channel, stride, taps + channel, kept, channels, taps_count, run);
+        return;
+    }
     // Index 7 is the current token's, whatever taps_count is; what lies before
     // the first tap is zero.
     int first = MAX_TAPS - taps_count;
