@@ -27,7 +27,7 @@ import (
 // Options of Start.
 type Options struct {
 	Folder  string        // the submission
-	Port    int           // passed to serve.sh; 0: a free one
+	Port    int           // passed to serve.sh, and must be free; 0: any free one
 	TempDir string        // the submission's HOME and TMPDIR; must exist
 	Path    string        // the submission's PATH
 	Grace   time.Duration // between the polite end and the other; 0: ten seconds
@@ -37,9 +37,10 @@ type Options struct {
 // Server is a running submission, outside any sandbox and told its port: what
 // somebody wants who uses a bundle and does not rehearse it.
 type Server struct {
-	URL string // http://127.0.0.1:PORT
+	URL string // http://127.0.0.1:PORT; once it is healthy, where it answered
 
 	*group
+	home   string
 	log    *tail
 	grace  time.Duration
 	keeper *sandbox.Keeper
@@ -65,10 +66,10 @@ func Start(options Options) (*Server, error) {
 		if port, err = freePort(); err != nil {
 			return nil, fmt.Errorf("start the submission: %w", err)
 		}
+	} else if err := checkFree(port); err != nil {
+		return nil, err
 	}
-	s := &Server{
-		URL: "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), log: newTail(logBytes), grace: options.Grace,
-	}
+	s := &Server{URL: localURL(port), home: options.TempDir, log: newTail(logBytes), grace: options.Grace}
 	if s.grace == 0 {
 		s.grace = 10 * time.Second
 	}
@@ -120,21 +121,39 @@ func freePort() (int, error) {
 const pollInterval = 20 * time.Millisecond
 
 // WaitHealthy waits until GET /health answers 200 and returns how long that
-// took since Start was called. The error of a process that ended, or of a limit
-// that passed, comes with the end of its log.
+// took since it was called. A serve.sh need not listen to the port that it is
+// told: where nothing answers there and the server's own processes do at another
+// one, twice in a row, URL is that one from then on. The error of a process that
+// ended, or of a limit that passed, says what was asked and comes with the end of
+// the log.
 func (s *Server) WaitHealthy(ctx context.Context, limit time.Duration) (time.Duration, error) {
 	began := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not healthy within %s", limit))
+	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for {
-		if status, _ := ask.GetHealth(ctx, ask.Direct, s.URL); status == http.StatusOK {
+	probe, other := "", ""
+	for polls := 1; ; polls++ {
+		status, err := ask.GetHealth(waiting, ask.Direct, s.URL)
+		if status == http.StatusOK {
 			return time.Since(began), nil
+		}
+		if waiting.Err() == nil || probe == "" {
+			probe = probeText(status, err)
+		}
+		if err != nil && polls%portsPolls == 0 {
+			before := other
+			if other = s.elsewhere(waiting); other != "" && other == before {
+				s.URL = other
+				return time.Since(began), nil
+			}
 		}
 		select {
 		case <-s.exited:
 			return 0, s.withLog(fmt.Errorf("the server ended before it was healthy: %w", s.Err()))
-		case <-ctx.Done():
-			return 0, s.withLog(context.Cause(ctx))
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return 0, s.withLog(context.Cause(ctx))
+			}
+			return 0, s.withLog(fmt.Errorf("GET %s/health did not answer 200 within %s; the last probe: %s%s", s.URL, limit, probe, listeningText(s.listening())))
 		case <-time.After(pollInterval):
 		}
 	}

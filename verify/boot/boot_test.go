@@ -19,14 +19,21 @@ import (
 	"slipway/verify/boot/ask"
 )
 
-func submission(t *testing.T, script string) Options {
+// self is the test program.
+func self(t *testing.T) string {
 	t.Helper()
-	self, err := os.Executable()
+	name, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return name
+}
+
+func submission(t *testing.T, script string) Options {
+	t.Helper()
 	folder := t.TempDir()
-	script = strings.ReplaceAll(script, "SERVER", "BOOT_TEST_SERVER=plain exec '"+self+"' \"$@\"")
+	const variable = "BOOT_TEST_SERVER"
+	script = strings.NewReplacer(variable, variable, "SERVER", variable+"=plain exec '"+self(t)+"' \"$@\"").Replace(script)
 	if err := os.WriteFile(filepath.Join(folder, "serve.sh"), []byte("#!/bin/sh\n"+script+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +120,7 @@ func TestServerThatEnds(t *testing.T) {
 func TestServerThatIsNeverHealthy(t *testing.T) {
 	s := start(t, "echo waiting\nexec sleep 600")
 	_, err := s.WaitHealthy(t.Context(), time.Millisecond)
-	if err == nil || !strings.Contains(err.Error(), "not healthy within 1ms") {
+	if err == nil || !strings.Contains(err.Error(), "did not answer 200 within 1ms") {
 		t.Errorf("error %v", err)
 	}
 }

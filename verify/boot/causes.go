@@ -9,11 +9,12 @@ import (
 
 // cause is a failure that is known by what it prints.
 type cause struct {
-	text   *regexp.Regexp // in one line of the log; its first group, if any, stands for %s
-	means  string
-	remedy string
-	noGPU  bool // not the submission's fault on a machine without the accelerator
-	last   bool // counts in the last lines alone: it is printed of harmless things too
+	text    *regexp.Regexp // in one line of the log; its first group, if any, stands for %s
+	means   string
+	remedy  string
+	noGPU   bool // not the submission's fault on a machine without the accelerator
+	network bool // it misses a network
+	last    bool // counts in the last lines alone: it is printed of harmless things too
 }
 
 // causes are the failures that submissions were seen to end with, the more
@@ -48,7 +49,7 @@ var causes = []cause{
 		remedy: "ship what is compiled, or choose a backend that compiles nothing"},
 	{text: regexp.MustCompile(`(?i)could not find nvcc|nvcc: (?:command )?not found`), means: "something is compiled at start, and nvcc is missing",
 		remedy: "ship what is compiled, or choose a backend that compiles nothing"},
-	{text: regexp.MustCompile(`(?i)found no nvidia driver|no cuda-capable device|no cuda gpus are available|torch not compiled with cuda|libcuda\.so[.0-9]*: cannot open|cuda driver (?:library )?(?:was )?not found`),
+	{text: regexp.MustCompile(`(?i)found no nvidia driver|no cuda-capable device|CUDA_ERROR_NO_DEVICE|no cuda gpus are available|torch not compiled with cuda|libcuda\.so[.0-9]*: cannot open|cuda driver (?:library )?(?:was )?not found`),
 		means: "the server needs a GPU, and this start had none", remedy: "rehearse on a machine with the accelerator, with --gpu", noGPU: true},
 	{text: regexp.MustCompile(`(?i)cuda out of memory|less than desired gpu memory utilization`), means: "the accelerator's memory is too small",
 		remedy: "reserve less, and end what else holds it"},
@@ -61,12 +62,16 @@ var causes = []cause{
 	{text: regexp.MustCompile(`No matching distribution found for (\S+)`), means: "pip finds no wheel of %s",
 		remedy: "vendor it and what it needs, for the grader's Python and platform"},
 	{text: regexp.MustCompile(`(?i)temporary failure in name resolution|name or service not known|NameResolutionError|Could not resolve host|network is unreachable`),
-		means: "it asks the network, and there is none", remedy: "ship what it downloads; export HF_HUB_OFFLINE=1 and give paths in the submission instead of repository names"},
+		means: "it asks the network, and there is none", remedy: "ship what it downloads; export HF_HUB_OFFLINE=1 and give paths in the submission instead of repository names", network: true},
 	{text: regexp.MustCompile(`(?i)read-only file system`), means: "it writes where nothing can be written",
 		remedy: "write below $TMPDIR or /tmp, and set the cache variables (TRITON_CACHE_DIR, HF_HOME, XDG_CACHE_HOME) to folders there", last: true},
 	{text: regexp.MustCompile(`(?i)permission denied`), means: "a permission is missing", remedy: "the grader runs serve.sh as a user who owns nothing, perhaps from a mount without exec", last: true},
 	{text: regexp.MustCompile(`\\r': command not found|\^M|bad interpreter`), means: "serve.sh has the line ends of Windows, or names an interpreter that is not there",
 		remedy: "write it with line feeds alone, and begin it with #!/bin/sh or #!/usr/bin/env bash"},
+	{text: regexp.MustCompile(`serve\.sh cannot be executed:.*no such file or directory`), means: "the interpreter that serve.sh's first line names is not there",
+		remedy: "begin it with #!/bin/sh or #!/usr/bin/env bash, and write it without the line ends of Windows"},
+	{text: regexp.MustCompile(`(\S+): cannot execute: required file not found`), means: "the interpreter that the first line of %s names, or its loader, is not there",
+		remedy: "start it as python3 SCRIPT: the scripts of a virtual environment name the machine that it was made on", last: true},
 	{text: regexp.MustCompile(`(?:^|[ :])([\w.+-]+): (?:command )?not found`), means: "the program %s is missing",
 		remedy: "ship it, or start what the grader's machine has (homes are hidden: a program installed there is not found)", last: true},
 	{text: regexp.MustCompile(`(?i)no such file or directory:? ?(.*)`), means: "a file is missing", remedy: "name files from $SUBMISSION_DIR, and ship them", last: true},

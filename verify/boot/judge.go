@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"slipway/manifest"
 	"slipway/verify/boot/ask"
 	"slipway/verify/boot/sandbox"
 	"slipway/verify/report"
@@ -115,12 +116,7 @@ func (o *observed) judgeStartup() verdict {
 		v.Fail(report.Finding{Path: serveScript, Problem: "the server listens on 127.0.0.1 only, and the grader asks from another address",
 			Want: "an answer at the machine's own address", Got: o.first.probe + " there, HTTP 200 at 127.0.0.1", Hint: "bind it to 0.0.0.0"})
 	default:
-		took := seconds(o.first.Healthy)
-		v.Note("healthy after %s of %s", rounded(took), limit)
-		if took > limit*6/10 {
-			v.Warn(report.Finding{Path: serveScript, Problem: fmt.Sprintf("the start takes %.0f%% of the time there is", 100*took.Seconds()/limit.Seconds()),
-				Want: "60% at most", Got: rounded(took).String(), Hint: "the grader's disk may be slower: load less, compile nothing at start"})
-		}
+		o.judgeTime(&v, limit)
 	}
 	o.judgeAgain(&v, startedAgain)
 	o.judgeAgain(&v, startedElsewhere)
@@ -220,8 +216,10 @@ func (o *observed) judgeFirst() verdict {
 			continue
 		}
 		v.Fail(o.withEnd(report.Finding{Path: serveScript, Problem: fmt.Sprintf("request %d after the start fails (%s)", i+1, r.Request),
-			Want: "HTTP 200 and the endpoint's JSON", Got: r.Problem,
-			Hint: "send one request of each kind before /health answers 200, on a machine with no compiler and no network"}))
+			Want: "HTTP 200 and the endpoint's JSON", Got: r.Problem, Hint: r.Remedy}))
+		if r.Curl != "" {
+			v.Note("to send it to a server that you started: %s", r.Curl)
+		}
 	}
 	if len(o.First) > 0 && len(v.Findings) == 0 {
 		v.Note("the first of %d requests took %s", len(o.First), rounded(seconds(o.First[0].Took)))
@@ -233,6 +231,9 @@ func (o *observed) judgeFirst() verdict {
 func (o *observed) withEnd(f report.Finding) report.Finding {
 	if o.ended != "" {
 		f.Problem += "; the server ended: " + o.ended
+	}
+	if line := exception(o.loadLog); line != "" {
+		f.Problem += "; the last exception in its log: " + manifest.Clip(line)
 	}
 	f.Got += "; " + lastLines(o.Log)
 	if c, line, ok := findCause(o.loadLog); ok {
@@ -252,6 +253,9 @@ func (o *observed) judgeBatch() verdict {
 		return undecided("%s", reason)
 	}
 	b := o.Batch
+	if o.brokenOff() {
+		return undecided("%d of %d requests were answered, at %d at a time, and the rest broken off, %s: see gate deadline", b.Requests-b.Failed, b.Requests, b.Concurrency, o.late)
+	}
 	if b.Failed > 0 || o.ended != "" || o.late != "" {
 		f := report.Finding{Path: serveScript, Problem: fmt.Sprintf("%d of %d requests failed at %d at a time", b.Failed, b.Requests, b.Concurrency),
 			Want: "an answer to each", Got: o.failure, Hint: "reserve at start what all requests at once need"}
@@ -295,10 +299,10 @@ func count(answers []ask.Answer, is func(ask.Answer) bool) (n int) {
 
 func (o *observed) judgeStillHealthy() verdict {
 	var v verdict
-	switch {
-	case !o.first.healthy():
+	if !o.first.healthy() {
 		return undecided("%s", o.blocked())
-	case o.health != "" && o.replied: // else nothing was asked that it could have outlived
+	}
+	if o.health != "" && o.replied && o.ended == "" { // else nothing was asked that it could have outlived, or all know that it did not
 		v.Fail(o.withEnd(report.Finding{Path: serveScript, Problem: o.health, Want: "HTTP 200",
 			Hint: "a request that cannot be answered must end as an error of that request"}))
 	}
@@ -308,8 +312,13 @@ func (o *observed) judgeStillHealthy() verdict {
 	} else if o.stop != nil && o.ended == "" {
 		v.Note("gone %s after SIGTERM", rounded(o.stop.took))
 	}
-	if !o.replied && len(v.Findings) == 0 {
+	o.judgeChild(&v)
+	switch {
+	case v.Failed():
+	case !o.replied:
 		return undecided("%s", o.blocked())
+	case o.ended != "":
+		return undecided("the server ended under load: see gate batch")
 	}
 	return v
 }

@@ -54,6 +54,10 @@ func (o *observed) judgeAccuracy(v *verdict) {
 		q.Right, q.Questions, q.Accuracy, q.Low, q.High, percent(q.Parsed, q.Questions), percent(q.Truncated, q.Questions), q.Failed, chanceText(q.Chance))
 	floor := fmt.Sprintf("an accuracy of at least %.4f", q.Floor)
 	guesses := q.Chance > 0 && q.Low <= q.Chance
+	if q.Accuracy < q.Floor && float64(q.Right+q.Failed) >= q.Floor*float64(q.Questions) {
+		v.open("with the answers to the %d requests that failed it could reach the floor of %.4f, see gate batch; %s", q.Failed, q.Floor, numbers)
+		return
+	}
 	switch {
 	case q.Accuracy < q.Floor && q.Floor > q.High:
 		v.Fail(report.Finding{Problem: "the answers are worse than the floor, and by more than luck", Want: floor, Got: numbers, Hint: o.diagnosis()})
@@ -122,6 +126,10 @@ func (o *observed) judgeTau(v *verdict) {
 	numbers := fmt.Sprintf("tau %.4f (%d tokens in %d steps), %.4f averaged over prompts, %d empty drafts", q.Tau, q.Tokens, q.Steps, q.PerPrompt, q.Failed)
 	if q.Tau >= q.Floor {
 		v.Note("%s; the floor is %.4f", numbers, q.Floor)
+		return
+	}
+	if most := q.Tokens + q.Failed*o.rehearsal.Profile.Load.MaxTokens; float64(most) >= q.Floor*float64(q.Steps) {
+		v.open("with the %d drafts that failed it could reach the floor of %.4f, see gate batch; %s", q.Failed, q.Floor, numbers)
 		return
 	}
 	hint := "compare with the base drafter's own drafts on the same contexts"

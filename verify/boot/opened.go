@@ -53,7 +53,9 @@ func (o *observed) judgeOpened() verdict {
 	if o.trace.Dropped > 0 {
 		return v.open("%d more were opened, started or tried than a trace holds", o.trace.Dropped)
 	}
-	o.judgeWeights(&v)
+	if !o.judgeWeights(&v) {
+		return v.open("the submission has no .safetensors file, so that nothing shows what answers: see gates files and coverage")
+	}
 	return v
 }
 
@@ -125,8 +127,9 @@ func (o *observed) interpreters() []string {
 	return all
 }
 
-// judgeWeights looks for weights of the submission that nothing opened.
-func (o *observed) judgeWeights(v *verdict) {
+// judgeWeights looks for weights of the submission that nothing opened, and
+// reports whether it has any.
+func (o *observed) judgeWeights(v *verdict) bool {
 	opened := map[string]bool{}
 	for _, f := range o.trace.Opened {
 		if f.Exists {
@@ -143,12 +146,12 @@ func (o *observed) judgeWeights(v *verdict) {
 		}
 	}
 	if len(weights) == 0 {
-		return
+		return false
 	}
 	if len(unopened) == len(weights) {
 		v.Fail(report.Finding{Path: weights[0], Problem: fmt.Sprintf("the server answers and has opened none of the submission's %d weight files", len(weights)),
 			Hint: "serve the weights that are submitted"})
-		return
+		return true
 	}
 	for _, name := range unopened {
 		f := report.Finding{Path: name, Problem: "the server has not opened this weight file", Hint: "serve all weights that are submitted, or leave out what is not needed"}
@@ -159,6 +162,7 @@ func (o *observed) judgeWeights(v *verdict) {
 		v.Fail(f)
 	}
 	v.Note("%d of %d weight files were opened", len(weights)-len(unopened), len(weights))
+	return true
 }
 
 // ownAddress are what programs "connect" a datagram socket to in order to learn
@@ -168,8 +172,13 @@ var ownAddress = []string{"8.8.8.8:80", "8.8.8.8:1", "10.255.255.255:1", "10.254
 // unresolved is what is printed of a name that was looked up in vain.
 var unresolved = regexp.MustCompile(`(?i)temporary failure in name resolution|name or service not known|NameResolutionError|could not resolve host|getaddrinfo failed|no such host|\blookup [\w-]+\.[\w.-]+ on `)
 
-// judgeConnections looks for a network.
+// judgeConnections looks for a network. One that is missed ends the start of some
+// servers: that is gate startup's, then, and only noted here.
 func (o *observed) judgeConnections(v *verdict) {
+	fail := v.Fail
+	if c, _, ok := findCause(o.first.log); ok && c.network && !o.first.healthy() {
+		fail = func(f report.Finding) { v.Note("%s, which ended the start: see gate startup; %s", f.Problem, f.Got) }
+	}
 	names := false
 	for _, c := range o.trace.Connections {
 		switch {
@@ -179,11 +188,11 @@ func (o *observed) judgeConnections(v *verdict) {
 		case slices.Contains(ownAddress, c.Address):
 			v.Note("it looks up its own address by way of %s", c.Address)
 		default:
-			v.Fail(report.Finding{Path: serveScript, Problem: "the server connects to " + c.Address, Want: "loopback only", Hint: "there is no network where it is graded: ship what it fetches, and export HF_HUB_OFFLINE=1"})
+			fail(report.Finding{Path: serveScript, Problem: "the server connects to " + c.Address, Want: "loopback only", Hint: "there is no network where it is graded: ship what it fetches, and export HF_HUB_OFFLINE=1"})
 		}
 	}
 	if line := lineWith(o.Log, unresolved); line != "" {
-		v.Fail(report.Finding{Path: serveScript, Problem: "the server looks for another machine by name", Got: line,
+		fail(report.Finding{Path: serveScript, Problem: "the server looks for another machine by name", Got: line,
 			Hint: "there is no network where it is graded: ship what it fetches, and export HF_HUB_OFFLINE=1"})
 	} else if names {
 		v.Warn(report.Finding{Path: serveScript, Problem: "the server asks for the address of some name", Hint: "there is no network where it is graded"})

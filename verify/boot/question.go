@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"slipway/verify/boot/ask"
@@ -77,11 +79,32 @@ type endedError struct{ exit string }
 
 func (e endedError) Error() string { return "the server ended while it was questioned: " + e.exit }
 
+// lateLoad is a load that was broken off when its time was over.
+type lateLoad struct{ limit time.Duration }
+
+func (l lateLoad) Error() string {
+	return fmt.Sprintf("not done within the %s that the profile gives", l.limit)
+}
+
+// brokenOff reports whether all requests that failed did so since the load was
+// broken off: that is gate deadline's. Of drafts, those that were under way then
+// cannot be told from others, and there are no more than were asked at a time.
+func (o *observed) brokenOff() bool {
+	b := o.Batch
+	switch {
+	case o.late == "" || b.Failed >= b.Requests:
+		return false
+	case o.drafts != nil:
+		return b.Failed <= b.Concurrency
+	}
+	return count(o.answers, func(a ask.Answer) bool { return a.Failed != nil && !errors.As(a.Failed, new(lateLoad)) }) == 0
+}
+
 // watched is ctx until the server ends or the profile's time for the whole load
 // is over; its cause says which.
 func (s *session) watched(ctx context.Context) (context.Context, func()) {
 	limit := seconds(s.Profile.Load.TotalSeconds)
-	inTime, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within the %s that the profile gives", limit))
+	inTime, stop := context.WithTimeoutCause(ctx, limit, lateLoad{limit})
 	alive, end := context.WithCancelCause(inTime)
 	over := make(chan struct{})
 	process := s.process
@@ -117,35 +140,40 @@ func (s *session) request(ctx context.Context, examples examples, i int) (r repo
 		c := examples.continuations[i%len(examples.continuations)]
 		step := ask.DraftStep{Context: c.Prompt, Target: c.Continuation}
 		x := s.server.Draft(ctx, &step, load)
-		return reply(ask.DraftPath+" "+c.ID, x, x.Failed), step.Accepted
+		return s.reply(ask.DraftPath, c.ID, ask.Answer{Exchange: x, Failed: x.Failed}), step.Accepted
 	}
 	answer := ask.One(ctx, s.server, examples.questions[i%len(examples.questions)], load)
-	failed := answer.Failed
-	if answer.Empty() && s.Shrunk == "" { // what random weights say is no fault
-		failed = emptyAnswer(answer)
-	}
-	r = reply(ask.ChatPath+" "+answer.Question.ID, answer.Exchange, failed)
-	if failed != nil && answer.Tries > 1 {
-		r.Problem = fmt.Sprintf("%d tries failed; the last: %s", answer.Tries, r.Problem)
-	}
 	if answer.Right() {
 		well = 1
+	}
+	if answer.Empty() && s.Shrunk == "" { // what random weights say is no fault
+		answer.Failed = emptyAnswer(answer)
+	}
+	r = s.reply(ask.ChatPath, answer.Question.ID, answer)
+	if answer.Failed != nil && answer.Tries > 1 {
+		r.Problem = fmt.Sprintf("%d tries failed; the last: %s", answer.Tries, r.Problem)
 	}
 	return r, well
 }
 
 // emptyAnswer says why an empty answer may be one.
 func emptyAnswer(a ask.Answer) error {
+	if a.Thought {
+		return errors.New("choices[0].message.content is empty: what the model said is in a field for thoughts")
+	}
 	if a.Finish == "length" {
 		return fmt.Errorf("choices[0].message.content is empty and finish_reason is length: all %d tokens went elsewhere, as a thought that never ends does", a.Tokens)
 	}
 	return errors.New("choices[0].message.content is empty")
 }
 
-func reply(request string, x ask.Exchange, failed error) report.Reply {
-	r := report.Reply{Request: "POST " + request, Status: x.Status, Took: x.Took.Seconds(), Excerpt: x.Excerpt}
-	if failed != nil {
-		r.Problem = failed.Error()
+// reply reports a request for the example id.
+func (s *session) reply(path, id string, a ask.Answer) report.Reply {
+	x := a.Exchange
+	r := report.Reply{Request: "POST " + path + " " + id, Status: x.Status, Took: x.Took.Seconds(), Excerpt: x.Excerpt}
+	if a.Failed != nil {
+		r.Problem, r.Remedy = a.Failed.Error(), requestRemedy(path, x, a.Failed, a.Thought || a.Finish == "length")
+		r.Curl = x.Curl(s.Profile.Load.Port, path)
 	}
 	return r
 }
@@ -164,7 +192,10 @@ func (s *session) load(ctx context.Context, o *observed, examples examples) erro
 	load := s.requestLoad()
 	began := time.Now()
 	var err error
+	load.Done = new(atomic.Int64)
+	told := s.tellLoad(began, load.Done, fmt.Sprintf("of %d questions asked", len(examples.questions)))
 	o.answers, err = ask.All(ctx, s.server, examples.questions, load)
+	told()
 	o.Batch = chatBatch(o.answers, load, time.Since(began))
 	o.Batch.Repeats = examples.repeats
 	for _, a := range o.answers {
@@ -182,6 +213,28 @@ func (s *session) load(ctx context.Context, o *observed, examples examples) erro
 	}
 	return s.askGolden(ctx, o, examples.golden)
 }
+
+// tellLoad tells how far a load is until the function that it returns is called.
+func (s *session) tellLoad(began time.Time, done *atomic.Int64, what string) (end func()) {
+	var told sync.WaitGroup
+	over := make(chan struct{})
+	told.Go(func() {
+		ticker := time.NewTicker(tellInterval)
+		defer ticker.Stop()
+		for {
+			s.waiting("%d %s, %d at a time: %.0f s of %.0f s", done.Load(), what, s.Profile.Load.Concurrency, time.Since(began).Seconds(), s.Profile.Load.TotalSeconds)
+			select {
+			case <-over:
+				return
+			case <-ticker.C:
+			}
+		}
+	})
+	return func() { close(over); told.Wait() }
+}
+
+// tellInterval is how often a load says how far it is.
+const tellInterval = 200 * time.Millisecond
 
 func chatBatch(answers []ask.Answer, load ask.Load, took time.Duration) *report.Batch {
 	b := &report.Batch{Requests: len(answers), Concurrency: load.Concurrency, Seconds: took.Seconds(), Latencies: []float64{}}
@@ -264,7 +317,10 @@ const aloneTime = 10 * time.Second
 func (s *session) loadDrafts(ctx context.Context, o *observed, examples examples) error {
 	load := s.requestLoad()
 	began := time.Now()
+	load.Done = new(atomic.Int64)
+	told := s.tellLoad(began, load.Done, fmt.Sprintf("drafts asked for along %d continuations", len(examples.continuations)))
 	a, err := ask.MeasureDrafts(ctx, s.server, examples.continuations, load)
+	told()
 	took := time.Since(began)
 	o.drafts = &a
 	o.Batch = &report.Batch{

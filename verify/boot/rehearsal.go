@@ -34,8 +34,9 @@ type Rehearsal struct {
 	GoldenShare float64         // least share of them that the submission gives too; 0: nine in ten
 	Shrunk      string          // says what was put in the place of the model; "": nothing
 
-	Step func(format string, args ...any) // told what was done; may be nil
-	Log  io.Writer                        // gets what the server prints; may be nil
+	Step    func(format string, args ...any) // told what was done; may be nil
+	Waiting func(format string, args ...any) // told, many times a second, what is waited for and how far that is; may be nil
+	Log     io.Writer                        // gets what the server prints; may be nil
 
 	patience time.Duration // of SIGTERM; 0: defaultPatience
 }
@@ -50,6 +51,7 @@ type observed struct {
 	bare                    bool           // all starts are without a sandbox
 	skipped                 string         // a later start that there was none of, and why
 	zero                    *zeroOutcome   // nil: not tried
+	child                   *childOutcome  // nil: the server has no processes beside itself, or not tried
 	golden                  []goldenPair   // references and the answers to the same questions
 	replied                 bool           // all first requests were answered
 	answers                 []ask.Answer
@@ -146,7 +148,7 @@ func (r *Rehearsal) firstStart(ctx context.Context, o *observed, examples exampl
 }
 
 // elsewhere starts the submission from a folder with another name, with a space
-// in it.
+// in it, and then kills a part of it.
 func (r *Rehearsal) elsewhere(ctx context.Context, o *observed, examples examples) error {
 	place, err := r.openLike(ctx, o, "/srv/other name")
 	if errors.Is(err, sandbox.ErrUnsupported) {
@@ -158,7 +160,13 @@ func (r *Rehearsal) elsewhere(ctx context.Context, o *observed, examples example
 	}
 	s := &session{Rehearsal: r, place: place, log: newTail(logBytes)}
 	defer s.close()
-	return s.again(ctx, o, startedElsewhere, examples)
+	if err := s.again(ctx, o, startedElsewhere, examples); err != nil {
+		return err
+	}
+	if last := o.again[len(o.again)-1]; !last.healthy() || last.reply != "" {
+		return nil
+	}
+	return s.killChild(ctx, o, examples)
 }
 
 // What the later starts are called.
@@ -170,6 +178,12 @@ const (
 func (r *Rehearsal) step(format string, args ...any) {
 	if r.Step != nil {
 		r.Step(format, args...)
+	}
+}
+
+func (r *Rehearsal) waiting(format string, args ...any) {
+	if r.Waiting != nil {
+		r.Waiting(format, args...)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -195,12 +196,32 @@ func findings(g report.GateResult) string {
 	return text.String() + strings.Join(g.Notes, "\n")
 }
 
+// waitingTexts are what is told of waits.
+type waitingTexts struct {
+	mu sync.Mutex
+	strings.Builder
+}
+
+func (w *waitingTexts) add(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fmt.Fprintf(w, format+"\n", args...)
+}
+
 // The clean twin of every fault.
 func TestCleanSubmission(t *testing.T) {
 	for _, drafts := range []bool{false, true} {
 		t.Run(fmt.Sprintf("drafts=%v", drafts), func(t *testing.T) {
 			inBoth(t, func(t *testing.T, bare bool) {
-				measured, gates := run(t, testSubmission{drafts: drafts}.rehearsal(t, bare))
+				r := testSubmission{drafts: drafts}.rehearsal(t, bare)
+				var told waitingTexts
+				r.Waiting = told.add
+				measured, gates := run(t, r)
+				for _, want := range []string{"start (first): waiting for /health: ", "s of 20 s; the last probe: ", map[bool]string{true: "drafts asked for along 12", false: "of 40 questions asked, 8 at a time: "}[drafts]} {
+					if !strings.Contains(told.String(), want) {
+						t.Errorf("nobody is told %q: %s", want, &told)
+					}
+				}
 				for id, g := range gates {
 					want := report.Pass
 					switch {
@@ -233,72 +254,77 @@ func TestCleanSubmission(t *testing.T) {
 	}
 }
 
-// Each fault fails its gate, and no other that could be decided passes for it.
+// Each fault fails its gate, and no other.
 func TestFaults(t *testing.T) {
 	short := func(p *profiles.Profile) { p.Load.StartSeconds = 1.5 }
 	longer := func(p *profiles.Profile) { p.Load.StartSeconds = 4 } // time enough to be asked on a busy machine
 	for name, test := range map[string]struct {
 		testSubmission
-		gates   []string
-		say     []string // in the first gate's findings and notes
+		gate    string
+		say     []string // in its findings and notes
 		sandbox bool     // can be seen there alone
 	}{
 		"unknown argument": {testSubmission{script: "echo 'usage: dequant.py [-h]'; echo 'dequant.py: error: unrecognized arguments: --skip-mv' >&2; exit 2"},
-			[]string{"startup"}, []string{"does not know an argument that serve.sh gives it: --skip-mv", "exit status 2", "of different versions", "usage: dequant.py"}, false},
+			"startup", []string{"does not know an argument that serve.sh gives it: --skip-mv", "exit status 2", "of different versions", "usage: dequant.py"}, false},
 		"noexec": {testSubmission{script: "echo 'OSError: /dev/shm/pylibs/torch/lib/libtorch_global_deps.so: failed to map segment from shared object'; exit 1"},
-			[]string{"startup"}, []string{"mount without exec", "never /dev/shm"}, false},
+			"startup", []string{"mount without exec", "never /dev/shm"}, false},
 		"accelerate": {testSubmission{script: "echo 'ValueError: Using a `device_map`, `tp_plan` requires `accelerate`. You can install it'; exit 1"},
-			[]string{"startup"}, []string{"accelerate is missing", "vendor the wheel"}, false},
-		"module":         {testSubmission{script: `echo "ModuleNotFoundError: No module named 'uvicorn'"; exit 1`}, []string{"startup"}, []string{"the module uvicorn is missing"}, false},
-		"program":        {testSubmission{script: "exec absent-program --port 8000"}, []string{"startup"}, []string{"the program absent-program is missing", "exit status 127"}, false},
-		"silent":         {testSubmission{script: "exit 0"}, []string{"startup"}, []string{"ended before it was healthy: exit status 0", "it printed nothing"}, false},
-		"never":          {testSubmission{fault: "never", profile: short}, []string{"startup"}, []string{"did not answer 200 within 1.5s", "HTTP 503"}, false},
-		"no port":        {testSubmission{script: "echo loading; exec sleep 1000", profile: short}, []string{"startup"}, []string{"connection refused", "loading"}, false},
-		"moved":          {testSubmission{fault: "moved", profile: longer}, []string{"startup"}, []string{"HTTP 307"}, false},
-		"hangs":          {testSubmission{fault: "hangs", profile: longer}, []string{"startup"}, []string{"last probe: not answered when the time was over"}, false},
-		"loopback":       {testSubmission{fault: "loopback"}, []string{"startup"}, []string{"listens on 127.0.0.1 only", "bind it to 0.0.0.0"}, true},
-		"state":          {testSubmission{fault: "state"}, []string{"startup"}, []string{"started again, at once", "another server runs"}, true},
-		"forgets":        {testSubmission{fault: "forgets"}, []string{"startup"}, []string{"started again, at once", "answers otherwise when it is started again"}, true},
-		"forgets drafts": {testSubmission{fault: "forgets", drafts: true}, []string{"startup"}, []string{"answers otherwise when it is started again"}, true},
-		"500":            {testSubmission{fault: "500"}, []string{"first-request"}, []string{"500 Internal Server Error"}, false},
+			"startup", []string{"accelerate is missing", "vendor the wheel"}, false},
+		"module":         {testSubmission{script: `echo "ModuleNotFoundError: No module named 'uvicorn'"; exit 1`}, "startup", []string{"the module uvicorn is missing"}, false},
+		"program":        {testSubmission{script: "exec absent-program --port 8000"}, "startup", []string{"the program absent-program is missing", "exit status 127"}, false},
+		"no name":        {testSubmission{fault: "names, and ends"}, "startup", []string{"it asks the network, and there is none"}, true},
+		"silent":         {testSubmission{script: "exit 0"}, "startup", []string{"ended before it was healthy: exit status 0", "it printed nothing"}, false},
+		"never":          {testSubmission{fault: "never", profile: short}, "startup", []string{"did not answer 200 within 1.5s", "HTTP 503"}, false},
+		"no port":        {testSubmission{script: "echo loading; exec sleep 1000", profile: short}, "startup", []string{"connection refused", "loading"}, false},
+		"moved":          {testSubmission{fault: "moved", profile: longer}, "startup", []string{"HTTP 307"}, false},
+		"hangs":          {testSubmission{fault: "hangs", profile: longer}, "startup", []string{"last probe: not answered when the time was over"}, false},
+		"loopback":       {testSubmission{fault: "loopback"}, "startup", []string{"listens on 127.0.0.1 only", "bind it to 0.0.0.0"}, true},
+		"state":          {testSubmission{fault: "state"}, "startup", []string{"started again, at once", "another server runs"}, true},
+		"forgets":        {testSubmission{fault: "forgets"}, "startup", []string{"started again, at once", "answers otherwise when it is started again"}, true},
+		"forgets drafts": {testSubmission{fault: "forgets", drafts: true}, "startup", []string{"answers otherwise when it is started again"}, true},
+		"500":            {testSubmission{fault: "500"}, "first-request", []string{"500 Internal Server Error"}, false},
 		"500, three times": {testSubmission{fault: "500", profile: func(p *profiles.Profile) { p.Load.Attempts = 3 }},
-			[]string{"first-request"}, []string{"3 tries failed", "500 Internal Server Error"}, false},
-		"dies":         {testSubmission{fault: "dies"}, []string{"first-request"}, []string{"the server ended: exit status 3", "EngineCore"}, false},
-		"null":         {testSubmission{fault: "null"}, []string{"first-request"}, []string{"content is absent or null"}, false},
-		"no JSON":      {testSubmission{fault: "no JSON"}, []string{"first-request"}, []string{"malformed reply"}, false},
-		"tokens":       {testSubmission{fault: "fewer than none"}, []string{"first-request"}, []string{"usage.completion_tokens is -5"}, false},
-		"endless":      {testSubmission{fault: "endless"}, []string{"first-request"}, []string{"longer than 4194304 bytes"}, false},
-		"elsewhere":    {testSubmission{fault: "asks elsewhere"}, []string{"first-request"}, []string{"307 Temporary Redirect"}, false},
-		"silent mind":  {testSubmission{fault: "thinks silently"}, []string{"first-request"}, []string{"content is empty and finish_reason is length"}, false},
-		"short draft":  {testSubmission{fault: "short", drafts: true}, []string{"first-request"}, []string{"the draft has 3 ids, not 4"}, false},
-		"500 later":    {testSubmission{fault: "500 later"}, []string{"batch", "quality"}, []string{"40 of 40 requests failed at 8 at a time", "500 Internal Server Error"}, false},
-		"drafts later": {testSubmission{fault: "500 later", drafts: true}, []string{"batch", "quality"}, []string{"requests failed at 8 at a time"}, false},
-		"dies later":   {testSubmission{fault: "dies later"}, []string{"batch", "quality", "still-healthy"}, []string{"the server ended: exit status 3", "EngineCore"}, false},
+			"first-request", []string{"3 tries failed", "500 Internal Server Error"}, false},
+		"dies": {testSubmission{fault: "dies"}, "first-request", []string{"the server ended: exit status 3", "EngineCore"}, false},
+		"traceback": {testSubmission{fault: "traceback"}, "first-request",
+			[]string{"the last exception in its log: TypeError: unhashable type: 'list'", "send it to a server that you started: curl -sS -i http://127.0.0.1:", `{"content":"Which is number 0?`}, false},
+		"no path":      {testSubmission{fault: "no path"}, "first-request", []string{"404 Not Found", "answer POST /v1/chat/completions"}, false},
+		"thinks aside": {testSubmission{fault: "thinks aside"}, "first-request", []string{"what the model said is in a field for thoughts", "turn thinking off"}, false},
+		"null":         {testSubmission{fault: "null"}, "first-request", []string{"content is absent or null"}, false},
+		"no JSON":      {testSubmission{fault: "no JSON"}, "first-request", []string{"malformed reply: it is no JSON from byte 0 on"}, false},
+		"tokens":       {testSubmission{fault: "fewer than none"}, "first-request", []string{"usage.completion_tokens is -5"}, false},
+		"endless":      {testSubmission{fault: "endless"}, "first-request", []string{"longer than 4194304 bytes"}, false},
+		"elsewhere":    {testSubmission{fault: "asks elsewhere"}, "first-request", []string{"307 Temporary Redirect"}, false},
+		"silent mind":  {testSubmission{fault: "thinks silently"}, "first-request", []string{"content is empty and finish_reason is length"}, false},
+		"short draft":  {testSubmission{fault: "short", drafts: true}, "first-request", []string{"the draft has 3 ids, not 4"}, false},
+		"500 later":    {testSubmission{fault: "500 later"}, "batch", []string{"40 of 40 requests failed at 8 at a time", "500 Internal Server Error"}, false},
+		"drafts later": {testSubmission{fault: "500 later", drafts: true}, "batch", []string{"requests failed at 8 at a time"}, false},
+		"dies later":   {testSubmission{fault: "dies later"}, "batch", []string{"the server ended: exit status 3", "EngineCore"}, false},
 		"slow": {testSubmission{profile: func(p *profiles.Profile) { p.Load.GradedRequests = 1 << 28 }},
-			[]string{"deadline"}, []string{"takes longer than it may", "268435456/40 requests"}, false},
+			"deadline", []string{"takes longer than it may", "268435456/40 requests"}, false},
 		"ignores SIGTERM": {testSubmission{fault: "ignores", change: func(r *Rehearsal) { r.patience = 100 * time.Millisecond }},
-			[]string{"still-healthy"}, []string{"s after SIGTERM something still runs", "exec as the last command"}, false},
+			"still-healthy", []string{"s after SIGTERM something still runs", "exec as the last command"}, false},
 		"a child stays": {testSubmission{fault: "child", change: func(r *Rehearsal) { r.patience = 100 * time.Millisecond }},
-			[]string{"still-healthy"}, []string{"after SIGTERM something still runs", "process"}, false},
+			"still-healthy", []string{"after SIGTERM something still runs", "process"}, false},
 		"a daemon stays": {testSubmission{fault: "daemon", change: func(r *Rehearsal) { r.patience = 100 * time.Millisecond }},
-			[]string{"still-healthy"}, []string{"after SIGTERM something still runs", "process"}, false},
+			"still-healthy", []string{"after SIGTERM something still runs", "process"}, false},
 		"not forwarded": {testSubmission{script: "(SERVER)\ntrue", change: func(r *Rehearsal) { r.patience = 100 * time.Millisecond }},
-			[]string{"still-healthy"}, []string{"after SIGTERM something still runs", "port"}, false},
-		"sick":              {testSubmission{fault: "sick"}, []string{"still-healthy"}, []string{"GET /health after the load: HTTP 503"}, false},
-		"no weights":        {testSubmission{fault: "no weights"}, []string{"opened-files"}, []string{"none of the submission's 1 weight files"}, true},
-		"one shard":         {testSubmission{fault: "one shard"}, []string{"opened-files"}, []string{"weights/model.safetensors the server has not opened"}, true},
-		"network":           {testSubmission{fault: "network"}, []string{"opened-files"}, []string{"connects to 198.51.100.7:443"}, true},
-		"names":             {testSubmission{fault: "names"}, []string{"opened-files"}, []string{"looks for another machine by name"}, true},
-		"a table":           {testSubmission{fault: "table"}, []string{"opened-files"}, []string{"the answers stay right when all weights are zero", "16 of 16 right answers stay", "a table, or another model"}, false},
-		"a table of drafts": {testSubmission{fault: "table", drafts: true}, []string{"opened-files"}, []string{"the drafts stay as good", "48 of 48 accepted ids stay"}, false},
-		"guesses":           {testSubmission{fault: "guesses"}, []string{"quality"}, []string{"worse than the floor, and by more than luck", "0 right of 40, accuracy 0.0000, 95% interval 0.0000 to 0.0876", "at chance"}, false},
+			"still-healthy", []string{"after SIGTERM something still runs", "port"}, false},
+		"sick":              {testSubmission{fault: "sick"}, "still-healthy", []string{"GET /health after the load: HTTP 503"}, false},
+		"no weights":        {testSubmission{fault: "no weights"}, "opened-files", []string{"none of the submission's 1 weight files"}, true},
+		"one shard":         {testSubmission{fault: "one shard"}, "opened-files", []string{"weights/model.safetensors the server has not opened"}, true},
+		"network":           {testSubmission{fault: "network"}, "opened-files", []string{"connects to 198.51.100.7:443"}, true},
+		"names":             {testSubmission{fault: "names"}, "opened-files", []string{"looks for another machine by name"}, true},
+		"a table":           {testSubmission{fault: "table"}, "opened-files", []string{"the answers stay right when all weights are zero", "16 of 16 right answers stay", "a table, or another model"}, false},
+		"a table of drafts": {testSubmission{fault: "table", drafts: true}, "opened-files", []string{"the drafts stay as good", "48 of 48 accepted ids stay"}, false},
+		"guesses":           {testSubmission{fault: "guesses"}, "quality", []string{"worse than the floor, and by more than luck", "0 right of 40, accuracy 0.0000, 95% interval 0.0000 to 0.0876", "at chance"}, false},
 		"guesses, no floor": {testSubmission{fault: "guesses", profile: func(p *profiles.Profile) { p.Quality.Accuracy = 0 }},
-			[]string{"quality"}, []string{"cannot be told from guessing"}, false},
-		"random":        {testSubmission{fault: "random"}, []string{"quality"}, []string{"0% parse", "forgotten tied head"}, false},
-		"thinks":        {testSubmission{fault: "thinks"}, []string{"quality"}, []string{"100% are cut off", "thought that eats the budget"}, false},
-		"pads":          {testSubmission{fault: "pads"}, []string{"quality"}, []string{"answered well alone", "padding on the left"}, false},
-		"random drafts": {testSubmission{fault: "random", drafts: true}, []string{"quality"}, []string{"tau 1.0000", "near-random"}, false},
-		"pads drafts":   {testSubmission{fault: "pads", drafts: true}, []string{"quality"}, []string{"answered well alone", "padding on the left"}, false},
+			"quality", []string{"cannot be told from guessing"}, false},
+		"random":        {testSubmission{fault: "random"}, "quality", []string{"0% parse", "forgotten tied head"}, false},
+		"thinks":        {testSubmission{fault: "thinks"}, "quality", []string{"100% are cut off", "thought that eats the budget"}, false},
+		"pads":          {testSubmission{fault: "pads"}, "quality", []string{"answered well alone", "padding on the left"}, false},
+		"random drafts": {testSubmission{fault: "random", drafts: true}, "quality", []string{"tau 1.0000", "near-random"}, false},
+		"pads drafts":   {testSubmission{fault: "pads", drafts: true}, "quality", []string{"answered well alone", "padding on the left"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBoth(t, func(t *testing.T, bare bool) {
@@ -306,10 +332,10 @@ func TestFaults(t *testing.T) {
 					t.Skip("needs a sandbox")
 				}
 				_, gates := run(t, test.rehearsal(t, bare))
-				if got := failing(gates); !slices.Equal(got, test.gates) {
-					t.Errorf("failed: %v, want %v", got, test.gates)
+				if got := failing(gates); !slices.Equal(got, []string{test.gate}) {
+					t.Errorf("failed: %v, want %v", got, test.gate)
 				}
-				text := findings(gates[test.gates[0]])
+				text := findings(gates[test.gate])
 				for _, say := range test.say {
 					if !strings.Contains(text, say) {
 						t.Errorf("does not say %q:\n%s", say, text)
@@ -347,6 +373,25 @@ func TestWarnings(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server that loses one of its processes answers again or ends; one that goes
+// on and does not answer is warned of.
+func TestLostProcess(t *testing.T) {
+	inBoth(t, func(t *testing.T, bare bool) {
+		if bare {
+			t.Skip("nothing is killed there")
+		}
+		for fault, want := range map[string]string{
+			"": "gone ", "a worker": "it answered again after", "a worker it ends with": "later: exit status 4", "a worker it needs": "it neither answers again nor ends",
+		} {
+			_, gates := run(t, testSubmission{fault: fault, profile: func(p *profiles.Profile) { p.Load.StartSeconds = 4 }}.rehearsal(t, bare))
+			g := gates["still-healthy"]
+			if text := findings(g); g.Status != report.Pass || !strings.Contains(text, want) || strings.Contains(text, "warning: ") != (fault == "a worker it needs") || strings.Contains(text, "was killed") != (fault != "") {
+				t.Errorf("%s: %s, want %q:\n%s", fault, g.Status, want, text)
+			}
+		}
+	})
 }
 
 // What nobody can know stays undecided.

@@ -48,8 +48,9 @@ type testServer struct {
 	flight   atomic.Int32 // requests being answered
 	asked    atomic.Int32
 	requests sync.Map
-	later    bool // it was started before, in the same home
-	blank    bool // the weights that it read are all zero
+	lost     atomic.Bool // a process that it needs
+	later    bool        // it was started before, in the same home
+	blank    bool        // the weights that it read are all zero
 }
 
 func (s *testServer) is(fault string) bool { return s.fault == fault }
@@ -96,6 +97,12 @@ func (s *testServer) prepare() error {
 	case "names":
 		_, err := net.LookupHost("huggingface.co")
 		fmt.Println(err)
+	case "names, and ends":
+		_, err := net.LookupHost("huggingface.co")
+		fmt.Println(err)
+		return errors.New("Temporary failure in name resolution")
+	case "a worker", "a worker it needs", "a worker it ends with":
+		return s.startWorker()
 	case "ignores":
 		signal.Ignore(syscall.SIGTERM)
 	case "child":
@@ -128,6 +135,29 @@ func (s *testServer) prepare() error {
 			return errors.New("the weights are all zero")
 		}
 	}
+	return nil
+}
+
+// startWorker starts a process that the server wants or does not, and that ends
+// when the server does.
+func (s *testServer) startWorker() error {
+	child := exec.Command("/bin/cat")
+	if _, err := child.StdinPipe(); err != nil {
+		return err
+	}
+	if err := child.Start(); err != nil {
+		return err
+	}
+	go func() {
+		_ = child.Wait()
+		switch s.fault {
+		case "a worker it needs":
+			s.lost.Store(true)
+		case "a worker it ends with":
+			fmt.Println("the worker is gone")
+			os.Exit(4)
+		}
+	}()
 	return nil
 }
 
@@ -188,6 +218,15 @@ func (s *testServer) trouble(w http.ResponseWriter, request string) bool {
 	case s.is("dies") || s.is("dies later") && asked > firstRequests:
 		fmt.Println("EngineCore encountered an issue")
 		os.Exit(3)
+	case s.lost.Load():
+		w.WriteHeader(http.StatusInternalServerError)
+	case s.is("traceback"):
+		fmt.Println("Traceback (most recent call last):\n  File \"server.py\", line 9, in answer\nTypeError: unhashable type: 'list'")
+		w.WriteHeader(http.StatusInternalServerError)
+	case s.is("no path"):
+		http.NotFound(w, nil)
+	case s.is("thinks aside"):
+		fmt.Fprint(w, `{"choices":[{"message":{"content":"","reasoning_content":"Let me see."},"finish_reason":"stop"}]}`)
 	case s.is("null"):
 		fmt.Fprint(w, `{"choices":[{"message":{"content":null}}]}`)
 	case s.is("endless"):

@@ -189,6 +189,7 @@ func (s *session) wait(ctx context.Context, o *startOutcome) error {
 			}
 			return nil
 		}
+		s.waiting("start (%s): waiting for /health: %.0f s of %.0f s; the last probe: %s", o.What, time.Since(s.began).Seconds(), limit.Seconds(), o.probe)
 		if polls%installerPolls == 0 {
 			s.watchInstallers(o)
 		}
@@ -342,6 +343,9 @@ func (s *session) again(ctx context.Context, o *observed, what string, examples 
 		return context.Cause(ctx)
 	}
 	o.again = append(o.again, outcome)
+	if warm, faster := o.warm(); faster && what == startedAgain {
+		outcome.Saved = o.first.Healthy - warm.Seconds()
+	}
 	o.Starts = append(o.Starts, outcome.Start)
 	s.step("started it %s: %s", what, outcome.text())
 	return nil

@@ -141,11 +141,15 @@ func TestCauses(t *testing.T) {
 		"error: externally-managed-environment":                                                                                    "pip may not install",
 		"ERROR: No matching distribution found for setuptools>=40.8.0":                                                             "no wheel of setuptools",
 		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB":                                                      "memory is too small",
+		"runtime: --device cuda: load the CUDA driver: libcuda.so.1: cannot open shared object file: No such file or directory":    "needs a GPU",
+		"runtime: --device cuda: cuInit: CUDA_ERROR_NO_DEVICE (100)":                                                               "needs a GPU",
 		"RuntimeError: Found no NVIDIA driver on your system.":                                                                     "needs a GPU",
 		"/bin/bash^M: bad interpreter: No such file or directory":                                                                  "line ends of Windows",
 		"serve.sh: line 3: vllm: command not found":                                                                                "the program vllm is missing",
 		"sh: 1: uvicorn: not found": "the program uvicorn is missing",
-		"requests.exceptions.ConnectionError: Temporary failure in name resolution": "asks the network",
+		"/submission/serve.sh: line 6: /submission/venv/bin/serve: cannot execute: required file not found":                             "the first line of /submission/venv/bin/serve names",
+		"serve.sh cannot be executed: start /submission/serve.sh in the sandbox: start /submission/serve.sh: no such file or directory": "serve.sh's first line names is not there",
+		"requests.exceptions.ConnectionError: Temporary failure in name resolution":                                                     "asks the network",
 	} {
 		if c, _, ok := findCause("loading\n" + log + "\n"); !ok || !strings.Contains(c.means, want) || c.remedy == "" {
 			t.Errorf("%s: %q, want %q", log, c.means, want)
@@ -266,6 +270,40 @@ func TestDeadlineWithFailures(t *testing.T) {
 	}
 }
 
+// A load that was broken off when its time was over fails gate deadline alone, if
+// all that failed was broken off.
+func TestBrokenOff(t *testing.T) {
+	late := lateLoad{60e9}
+	answer := func(failed ...error) (all []ask.Answer) {
+		for _, err := range failed {
+			all = append(all, ask.Answer{Failed: err, Content: "x"})
+		}
+		return all
+	}
+	for name, test := range map[string]struct {
+		answers  []ask.Answer
+		drafts   *ask.Acceptance
+		failed   int
+		batch    report.Status // "": fails
+		deadline bool          // fails
+	}{
+		"the rest":         {answer(nil, late, fmt.Errorf("read the reply: %w", late)), nil, 2, report.Undecided, true},
+		"all":              {answer(late, late, late), nil, 3, "", false},
+		"one failed":       {answer(nil, late, errors.New("HTTP 500")), nil, 2, "", true},
+		"drafts":           {nil, &ask.Acceptance{}, 1, report.Undecided, true},
+		"too many drafts":  {nil, &ask.Acceptance{}, 2, "", true},
+		"not a single one": {nil, &ask.Acceptance{}, 3, "", false},
+	} {
+		r := &Rehearsal{Profile: profiles.Profile{Load: profiles.Load{TotalSeconds: 60, GradedRequests: 300, GradedTokens: 300}}}
+		o := &observed{rehearsal: r, replied: true, answers: test.answers, drafts: test.drafts, late: late.Error(), Measured: &report.Measured{
+			First: []report.Reply{{Took: 1}}, Batch: &report.Batch{Requests: 3, Concurrency: 1, Failed: test.failed, Tokens: 3, Seconds: 60}}}
+		batch, deadline := o.judgeBatch(), o.judgeDeadline()
+		if batch.Status != test.batch || batch.Failed() != (test.batch == "") || deadline.Failed() != test.deadline {
+			t.Errorf("%s: batch %+v, deadline %+v", name, batch, deadline)
+		}
+	}
+}
+
 // Weights larger than the grader's accelerator are warned of.
 func TestDeadlineMemory(t *testing.T) {
 	for size, warned := range map[int64]bool{80: false, 81: true} {
@@ -297,13 +335,13 @@ func TestDifferentAnswers(t *testing.T) {
 
 func TestCopyWithZeros(t *testing.T) {
 	from, to := t.TempDir(), filepath.Join(t.TempDir(), "copy")
-	for name, text := range map[string]string{"a.safetensors": testWeights, "sub/x.txt": "text", "unlisted": ""} {
+	for name, text := range map[string]string{"a.safetensors": testWeights, "sub/x.txt": "text", "unlisted": "", "runtime/selftest.json": `[{"prompt":[1],"tokens":[2]}]`} {
 		target := filepath.Join(from, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), os.WriteFile(target, []byte(text), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	files := []manifest.File{{Path: "a.safetensors"}, {Path: "sub/x.txt"}}
+	files := []manifest.File{{Path: "a.safetensors"}, {Path: "sub/x.txt"}, {Path: "runtime/selftest.json"}}
 	if err := copyWithZeros(from, to, files); err != nil {
 		t.Fatal(err)
 	}
@@ -313,6 +351,9 @@ func TestCopyWithZeros(t *testing.T) {
 		if err != nil || string(data) != want || info.Mode() != 0o755 {
 			t.Errorf("%s: %q, %v", name, data, err)
 		}
+	}
+	if data, err := os.ReadFile(filepath.Join(to, "runtime/selftest.json")); err != nil || string(data) != "[]\n" {
+		t.Errorf("the known answers are %q, which zeros do not give: %v", data, err)
 	}
 	if _, err := os.Stat(filepath.Join(to, "unlisted")); err == nil {
 		t.Error("what no list has is copied")
@@ -390,6 +431,16 @@ func TestTraceTooLong(t *testing.T) {
 	opening(sandbox.Opened{Path: "/data/model.safetensors", Exists: true})(o)
 	if v := o.judgeOpened(); len(v.Findings) != 1 {
 		t.Errorf("what is in it: %v", v.Findings)
+	}
+}
+
+// Where there is nothing to open, nothing shows what answers.
+func TestOpenedFilesWithoutWeights(t *testing.T) {
+	o := tracedObserved()
+	o.rehearsal.Files = []manifest.File{{Path: "serve.sh"}}
+	o.trace.Opened = o.trace.Opened[1:]
+	if v := o.judgeOpened(); v.Status != report.Undecided || len(v.Findings) > 0 || !strings.Contains(v.Notes[0], "no .safetensors file") {
+		t.Errorf("%s: %v %v", v.Status, v.Findings, v.Notes)
 	}
 }
 

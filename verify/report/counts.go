@@ -40,9 +40,12 @@ type Counts struct {
 	FractionMargin int64 `json:"fraction_margin"`
 	StoredMargin   int64 `json:"stored_margin"`
 
-	// For people, rounded to six digits: T/(T+s+f) and stored/P0.
-	Fraction    string `json:"fraction"`
-	StoredRatio string `json:"stored_ratio"`
+	// T/(T+s+f) and stored/P0: rounded to six digits for people, and exact.
+	Fraction         string `json:"fraction"`
+	FractionExact    string `json:"fraction_exact"`
+	StoredRatio      string `json:"stored_ratio"`
+	StoredRatioExact string `json:"stored_ratio_exact"`
+	StoredLimit      int64  `json:"stored_limit,omitempty"` // the most elements that may be stored; 0 where the profile has no such rule
 
 	Excluded []Excluded `json:"excluded,omitempty"` // entries outside A, by name
 }

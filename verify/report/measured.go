@@ -28,6 +28,7 @@ type Start struct {
 	What    string   `json:"what"` // "first", "again, from another folder"
 	Phases  []Phase  `json:"phases,omitempty"`
 	Healthy float64  `json:"healthy,omitempty"` // to the first 200 of /health; 0: never
+	Saved   float64  `json:"saved,omitempty"`   // how much sooner that was than on the first start, where it is much: what that one left was there
 	Stopped float64  `json:"stopped,omitempty"` // from SIGTERM to the end of its last process; 0: it was not stopped or did not end
 	Exit    string   `json:"exit,omitempty"`    // how the process ended, if by itself
 	Left    []string `json:"left,omitempty"`    // processes and ports that outlived SIGTERM
@@ -46,6 +47,8 @@ type Reply struct {
 	Status  int     `json:"status,omitempty"` // 0: no HTTP reply
 	Took    float64 `json:"took"`
 	Problem string  `json:"problem,omitempty"`
+	Remedy  string  `json:"remedy,omitempty"`
+	Curl    string  `json:"curl,omitempty"`    // the failed request as a line for a shell, to be sent to a server of one's own
 	Excerpt string  `json:"excerpt,omitempty"` // of the body
 }
 

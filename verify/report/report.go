@@ -1,7 +1,8 @@
 // Package report holds what verifying a submission ends in: each gate's result
 // with its findings, the numbers that were counted, what the verdict rests on,
 // and what a rehearsal measured. It has one form as JSON, the same byte for byte
-// for the same report, and one as text for people. It decides nothing.
+// for the same report, and one as text for people. It decides nothing but which
+// of several failures one fault explains.
 package report
 
 import (
@@ -41,8 +42,9 @@ type Report struct {
 	Sizes        []KindSize     `json:"sizes"`
 	Limits       Limits         `json:"limits"`
 	Trust        []Trust        `json:"trust"`
-	Counts       *Counts        `json:"counts,omitempty"` // nil without a quantization manifest
-	Tensors      []Tensor       `json:"tensors,omitempty"`
+	Counts       *Counts        `json:"counts,omitempty"`   // nil without a quantization manifest
+	Tensors      []Tensor       `json:"tensors,omitempty"`  // of all entries of the quantization manifest
+	Accounts     *Accounts      `json:"accounts,omitempty"` // nil without Counts
 	Gates        []GateResult   `json:"gates"`
 	SelfDeclared []Claim        `json:"self_declared,omitempty"`
 	Measured     *Measured      `json:"measured,omitempty"` // nil: the submission was not started
@@ -108,7 +110,8 @@ func (r *Report) JSON() ([]byte, error) {
 
 // Decide puts the results of dynamic gates, as Outcome.Result makes them, in the
 // place of the undecided ones that verify.Run left; results of gates that the
-// profile does not ask for are dropped.
+// profile does not ask for are dropped. What a failed gate explains of them stays
+// undecided.
 func (r *Report) Decide(results []GateResult, measured *Measured) {
 	for _, result := range results {
 		i := slices.IndexFunc(r.Gates, func(g GateResult) bool { return g.ID == result.ID })
@@ -117,5 +120,6 @@ func (r *Report) Decide(results []GateResult, measured *Measured) {
 		}
 		r.Gates[i] = result
 	}
+	r.explain()
 	r.Measured = measured
 }

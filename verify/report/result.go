@@ -20,10 +20,12 @@ const (
 // Level tells findings that fail a gate from those that only deserve a look.
 type Level string
 
-// The levels.
+// The levels. Observed is what would fail a gate that is undecided, since another
+// gate's failure can be the reason.
 const (
-	Error   Level = "error"
-	Warning Level = "warning"
+	Error    Level = "error"
+	Warning  Level = "warning"
+	Observed Level = "observed"
 )
 
 // Finding is one thing that a gate found: which file or tensor, what is wrong,
@@ -46,6 +48,11 @@ type GateResult struct {
 	Notes    []string  `json:"notes,omitempty"`    // the first of a gate that is undecided or does not apply says why
 
 	Unasked bool `json:"-"` // the profile does not ask for it
+}
+
+// has reports whether there is a finding of a level.
+func (g GateResult) has(level Level) bool {
+	return slices.ContainsFunc(g.Findings, func(f Finding) bool { return f.Level == level })
 }
 
 // sortFindings orders findings as reports list them: by path, tensor, level and

@@ -1,13 +1,14 @@
 package report
 
-// Tensor is what is known of one ternary tensor of the quantization
-// manifest.
+// Tensor is what is known of one entry of the quantization manifest. What is
+// said of scales and codes is of ternary ones.
 type Tensor struct {
 	Name       string       `json:"name"`
 	Kind       string       `json:"kind"`
 	Format     string       `json:"format,omitempty"` // of a packed tensor
+	Role       string       `json:"role"`             // the part that it plays in the base; only a backbone is counted
 	Shape      []int64      `json:"shape"`
-	Unit       int64        `json:"unit"`                  // weights that share a scale; of a literal tensor that is not ternary, the fewest that were looked at
+	Unit       int64        `json:"unit,omitempty"`        // weights that share a scale; of a literal tensor that is not ternary, the fewest that were looked at
 	SharedBy   string       `json:"shared_by,omitempty"`   // what such a unit is: tensor, row or group
 	ScaleDType string       `json:"scale_dtype,omitempty"` // of the stored scales
 	Histogram  *[4]int64    `json:"histogram,omitempty"`   // how often codes 0, 1, 2, 3 stand; of a literal tensor, negative, zero and positive weights
@@ -15,7 +16,7 @@ type Tensor struct {
 	ScaleMax   string       `json:"scale_max,omitempty"`   //
 	ZeroScale  int64        `json:"zero_scale,omitempty"`  // units with scale zero
 	Negative   int64        `json:"negative,omitempty"`    // negative scales
-	NonFinite  int64        `json:"non_finite,omitempty"`  // NaN or infinite scales, or weights of a literal tensor
+	NonFinite  int64        `json:"non_finite,omitempty"`  // NaN or infinite scales, or weights of a tensor that has none
 	Stored     []StoredPart `json:"stored"`                // the stored tensors that hold it
 }
 

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"slipway/manifest"
@@ -49,12 +48,13 @@ func (t *textWriter) summary(r *Report) {
 			}
 		}
 	}
+	t.observed(r.Gates)
 	t.warnings(r.Gates)
 	t.line("")
 	if passed := r.ids(func(g GateResult) bool { return g.Status == Pass }); len(passed) > 0 {
 		t.line("pass %s", strings.Join(passed, " "))
 	}
-	t.byReason("undecided", r.Gates, func(g GateResult) bool { return g.Status == Undecided })
+	t.byReason("undecided", r.Gates, func(g GateResult) bool { return g.Status == Undecided && !g.has(Observed) })
 	t.byReason("not applicable", r.Gates, func(g GateResult) bool { return g.Status == NotApplicable })
 }
 
@@ -135,10 +135,25 @@ func (t *textWriter) finding(f Finding) {
 	}
 }
 
+// observed prints, in full, the gates that another one's failure explains.
+func (t *textWriter) observed(gates []GateResult) {
+	for _, g := range gates {
+		if !g.has(Observed) {
+			continue
+		}
+		t.line("")
+		t.line("undecided %s: %s", g.ID, g.Notes[0])
+		t.findings(g, Observed)
+		for _, note := range g.Notes[1:min(len(g.Notes), findingsShown)] {
+			t.line("  note: %s", note)
+		}
+	}
+}
+
 // warnings prints those of all gates, under their gates.
 func (t *textWriter) warnings(gates []GateResult) {
 	for _, g := range gates {
-		if slices.ContainsFunc(g.Findings, func(f Finding) bool { return f.Level == Warning }) {
+		if g.has(Warning) {
 			t.line("")
 			t.line("warnings of %s", g.ID)
 			t.findings(g, Warning)
@@ -211,7 +226,7 @@ func (t *textWriter) notes(gates []GateResult) {
 	begun := false
 	for _, g := range gates {
 		notes := g.Notes
-		if g.Status == Fail {
+		if g.Status == Fail || g.has(Observed) {
 			continue // its notes stand with its findings
 		}
 		if g.Status == Undecided || g.Status == NotApplicable {

@@ -81,13 +81,17 @@ func (t *textWriter) conditions(conditions []Condition) {
 // Outcome says whether and when a start was healthy, beside the limit if there is
 // one.
 func (s Start) Outcome(limit float64) string {
-	switch {
-	case s.Healthy == 0:
+	if s.Healthy == 0 {
 		return "never healthy"
-	case limit > 0:
-		return "healthy after " + words.Seconds(s.Healthy) + " of " + words.Seconds(limit)
 	}
-	return "healthy after " + words.Seconds(s.Healthy)
+	text := "healthy after " + words.Seconds(s.Healthy)
+	if limit > 0 {
+		text += " of " + words.Seconds(limit)
+	}
+	if s.Saved > 0 {
+		text += ", " + words.Seconds(s.Saved) + " sooner than the first"
+	}
+	return text
 }
 
 func (t *textWriter) start(s Start, limit float64) {

@@ -26,6 +26,7 @@ func TestTextOfMeasurements(t *testing.T) {
 		Conditions: []Condition{{Name: "no network", Held: true, Detail: "loopback alone"}, {Name: "other user", Held: true}, {Name: "memory limit", Detail: "no control group"}},
 		Starts: []Start{
 			{What: "first", Healthy: 1.234, Stopped: 0.02, Phases: []Phase{{"port 8000 bound", 0.5}, {"/health 200", 1.234}}},
+			{What: "again, at once", Healthy: 0.234, Saved: 1},
 			{What: "again", Exit: "exit status 1", Left: []string{"process 7 python3", "port 8000"}},
 		},
 		First:      []Reply{{Request: "POST /draft", Status: 500, Took: 0.1, Problem: "not 200", Excerpt: "jinja2"}, {Request: "POST /draft", Took: 60, Problem: "timed out"}},
@@ -43,6 +44,7 @@ func TestTextOfMeasurements(t *testing.T) {
   start (first): healthy after 1.23 s of 60.0 s, stopped in 0.020 s
       0.500 s  port 8000 bound
        1.23 s  /health 200
+  start (again, at once): healthy after 0.234 s of 60.0 s, 1.00 s sooner than the first
   start (again): never healthy, ended by itself: exit status 1
     left behind: process 7 python3, port 8000
   first requests: POST /draft: 500 after 0.100 s: not 200: jinja2

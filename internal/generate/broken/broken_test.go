@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"slipway/manifest/safetensors"
+	"slipway/verify/report"
 )
 
 var examples = filepath.Join("..", "..", "..", "examples", "broken")
@@ -43,9 +45,9 @@ func TestEveryCaseCanBeWritten(t *testing.T) {
 		if sameFiles(fault, twin) && bytes.Equal(joined(faultRules), joined(twinRules)) {
 			t.Errorf("%s: its twin has the fault too", c.Name)
 		}
-		for _, saying := range c.Says {
-			if gates := strings.Join(c.Gates(true), " "); !strings.Contains(gates, saying.Gate) {
-				t.Errorf("%s: says %q of gate %s, which does not fail", c.Name, saying.Text, saying.Gate)
+		for _, saying := range c.Observed {
+			if !slices.Contains(report.Explainers(saying.Gate), c.Gate) {
+				t.Errorf("%s: observes %q of gate %s, which gate %s does not explain", c.Name, saying.Text, saying.Gate, c.Gate)
 			}
 		}
 	}
@@ -141,10 +143,12 @@ func TestReadCaseRefuses(t *testing.T) {
 	for _, test := range []struct{ name, text, problem string }{
 		{"no title", "\n\nfrom: x\nfails: script\n-- a --\n", "no title"},
 		{"no origin", "A.\n\nfails: script\n-- a --\n", "where it is from"},
-		{"no gate", "A.\n\nfrom: x\n-- a --\n", "which gates fail"},
+		{"no gate", "A.\n\nfrom: x\n-- a --\n", "which gate fails"},
 		{"no change", "A.\n\nfrom: x\nfails: script\n", "changes nothing"},
 		{"unknown key", "A.\n\nfrom: x\nfail: script\n-- a --\n", "unknown key"},
-		{"says without a gate", "A.\n\nfrom: x\nfails: script\nsays: text\n-- a --\n", "names no gate"},
+		{"two gates", "A.\n\nfrom: x\nfails: script startup\n-- a --\n", "one fault, and fails one gate"},
+		{"another gate in the sandbox", "A.\n\nfrom: x\nfails: script\nfails in the sandbox: startup\n-- a --\n", "one fault, and fails one gate"},
+		{"observed without a gate", "A.\n\nfrom: x\nfails: script\nobserved: text\n-- a --\n", "names no gate"},
 		{"a path outside", "A.\n\nfrom: x\nfails: script\n-- both/../../a --\n", "leaves the submission"},
 		{"another profile", "A.\n\nfrom: x\nfails: script\nprofile: drafter\n-- a --\n", "is not majority-draft.hcl"},
 	} {

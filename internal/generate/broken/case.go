@@ -18,9 +18,10 @@ type Case struct {
 
 	Drafts bool // a drafter: checked with majority-draft.hcl instead of majority.hcl
 
-	Fails     []string // the gates that fail, and no other
-	Sandboxed []string // gates that fail too where the submission is started in the sandbox
-	Says      []Saying // texts that the findings of gates hold
+	Gate      string   // the one that fails, and no other
+	Sandboxed bool     // and does so only where the submission is started in the sandbox
+	Says      []string // texts that the gate's findings hold
+	Observed  []Saying // what is seen of others that it explains
 	Needs     []string // programs without which the fault does not show
 	Lacks     []string // Python packages with which the fault does not show
 
@@ -28,7 +29,10 @@ type Case struct {
 }
 
 // Saying is a text that a gate's findings hold.
-type Saying struct{ Gate, Text string }
+type Saying struct {
+	Gate, Text string
+	Sandboxed  bool // there alone
+}
 
 // change is something that makes a submission differ from the base.
 type change struct {
@@ -93,8 +97,8 @@ func readCase(name string, data []byte) (Case, error) {
 	switch {
 	case c.Title == "" || c.From == "":
 		return c, errors.New("it has no title or does not say where it is from")
-	case len(c.Fails)+len(c.Sandboxed) == 0:
-		return c, errors.New("it does not say which gates fail")
+	case c.Gate == "":
+		return c, errors.New("it does not say which gate fails")
 	case len(c.changes) == 0:
 		return c, errors.New("it changes nothing")
 	}
@@ -105,10 +109,11 @@ func (c *Case) header(key, value string) error {
 	switch key {
 	case "from":
 		c.From = value
-	case "fails":
-		c.Fails = strings.Fields(value)
-	case "fails in the sandbox":
-		c.Sandboxed = strings.Fields(value)
+	case "fails", "fails in the sandbox":
+		if c.Gate != "" || len(strings.Fields(value)) != 1 {
+			return fmt.Errorf("%s %q: a case is one fault, and fails one gate", key, value)
+		}
+		c.Gate, c.Sandboxed = value, key != "fails"
 	case "profile":
 		if c.Drafts = value == draftProfile; !c.Drafts {
 			return fmt.Errorf("profile %q is not %s", value, draftProfile)
@@ -118,11 +123,13 @@ func (c *Case) header(key, value string) error {
 	case "needs":
 		c.Needs = strings.Fields(value)
 	case "says":
+		c.Says = append(c.Says, value)
+	case "observed", "observed in the sandbox":
 		gate, text, ok := strings.Cut(value, ": ")
 		if !ok {
-			return fmt.Errorf("says %q names no gate", value)
+			return fmt.Errorf("%s %q names no gate", key, value)
 		}
-		c.Says = append(c.Says, Saying{gate, text})
+		c.Observed = append(c.Observed, Saying{gate, text, key != "observed"})
 	case "crlf", "mode", "append", "drop":
 		target, rest, _ := strings.Cut(value, " ")
 		c.changes = append(c.changes, change{of: ofFault, act: key, path: target, rest: rest})
@@ -144,15 +151,6 @@ func fileChange(s section) change {
 		}
 	}
 	return c
-}
-
-// Gates returns the gates that fail, with or without the sandbox, in order.
-func (c *Case) Gates(sandboxed bool) []string {
-	gates := slices.Clone(c.Fails)
-	if sandboxed {
-		gates = append(gates, c.Sandboxed...)
-	}
-	return gates
 }
 
 // OwnTwin reports whether the fixed twin differs from the base submission.

@@ -19,13 +19,13 @@ func Table(cases []Case) string {
 		return 1
 	})
 	var out strings.Builder
-	out.WriteString("| case | what is wrong | known from | gates that fail |\n|---|---|---|---|\n")
+	out.WriteString("| case | what is wrong | known from | gate |\n|---|---|---|---|\n")
 	for _, c := range sorted {
-		gates := slices.Clone(c.Fails)
-		for _, gate := range c.Sandboxed {
-			gates = append(gates, gate+" (in the sandbox)")
+		gate := c.Gate
+		if c.Sandboxed {
+			gate += " (in the sandbox)"
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", c.Name, c.Title, c.From, strings.Join(gates, ", "))
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", c.Name, c.Title, c.From, gate)
 	}
 	return out.String()
 }

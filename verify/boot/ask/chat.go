@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -69,6 +70,7 @@ type Answer struct {
 	Finish   string  // "stop", "length"
 	Tokens   int     // generated
 	IDs      []int32 // of them, where they were asked for and the server knows how to say them
+	Thought  bool    // there is text in a field of its own for thoughts
 	Took     time.Duration
 	Tries    int
 	Failed   error
@@ -92,6 +94,14 @@ type Load struct {
 	Request     time.Duration // limit of one try; 0: none
 	Attempts    int           // tries of a request; 0: one
 	IDs         bool          // the token ids are asked for
+	Done        *atomic.Int64 // counts the requests that have ended, failed ones too; may be nil
+}
+
+// count is told that a request has ended.
+func (l Load) count() {
+	if l.Done != nil {
+		l.Done.Add(1)
+	}
 }
 
 // All sends every question to the chat endpoint, load.Concurrency at a time,
@@ -106,6 +116,7 @@ func All(ctx context.Context, server Endpoint, questions []Question, load Load) 
 			began := time.Now()
 			answers[i] = One(ctx, server, question, load)
 			answers[i].Took = time.Since(began)
+			load.count()
 			return ctx.Err()
 		})
 	}
@@ -121,18 +132,9 @@ func One(ctx context.Context, server Endpoint, question Question, load Load) Ans
 	for answer.Tries < max(1, load.Attempts) && ctx.Err() == nil {
 		var reply chatReply
 		answer.Tries++
-		body := map[string]any{
-			"model":       "submission",
-			"messages":    []map[string]string{{"role": "user", "content": question.Question}},
-			"max_tokens":  load.MaxTokens,
-			"temperature": load.Temperature,
-		}
-		if load.IDs {
-			body["return_token_ids"] = true
-		}
-		answer.Exchange = server.post(ctx, ChatPath, body, &reply, load.Request)
+		answer.Exchange = server.post(ctx, ChatPath, chatBody(question, load), &reply, load.Request)
 		if answer.Failed = answer.Exchange.Failed; answer.Failed == nil {
-			answer.Failed = reply.fault()
+			answer.Failed, answer.Thought = reply.fault(), reply.thought()
 		}
 		if answer.Failed == nil {
 			answer.Content, answer.Finish = *reply.Choices[0].Message.Content, reply.Choices[0].FinishReason
@@ -150,7 +152,9 @@ func One(ctx context.Context, server Endpoint, question Question, load Load) Ans
 type chatReply struct {
 	Choices []struct {
 		Message struct {
-			Content *string `json:"content"`
+			Content   *string `json:"content"`
+			Reasoning any     `json:"reasoning_content"` // as vLLM and SGLang call it; later versions of vLLM: reasoning
+			Thought   any     `json:"reasoning"`
 		} `json:"message"`
 		FinishReason string  `json:"finish_reason"`
 		IDs          []int32 `json:"token_ids"`
@@ -158,6 +162,19 @@ type chatReply struct {
 	Usage struct {
 		CompletionTokens int `json:"completion_tokens"`
 	} `json:"usage"`
+}
+
+// thought reports text in a field for thoughts.
+func (r chatReply) thought() bool {
+	if len(r.Choices) == 0 {
+		return false
+	}
+	for _, field := range []any{r.Choices[0].Message.Reasoning, r.Choices[0].Message.Thought} {
+		if text, ok := field.(string); ok && strings.TrimSpace(text) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 func (r chatReply) fault() error {

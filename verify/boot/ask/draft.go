@@ -126,6 +126,7 @@ func walk(ctx context.Context, server Endpoint, c Continuation, load Load) Accep
 	for ; done < len(c.Continuation) && ctx.Err() == nil; a.Steps++ {
 		step := DraftStep{Context: append(append([]int32{}, c.Prompt...), c.Continuation[:done]...), Target: c.Continuation[done:]}
 		x := server.Draft(ctx, &step, load)
+		load.count()
 		if a.Steps == 0 {
 			a.First = []DraftStep{step}
 		}
@@ -139,7 +140,7 @@ func walk(ctx context.Context, server Endpoint, c Continuation, load Load) Accep
 			if a.Failure == nil {
 				a.Failure = x.Failed
 			}
-			if errors.As(x.Failed, new(lateError)) {
+			if errors.As(x.Failed, new(LateError)) {
 				// A server that is this late once is late for all the rest: what
 				// is left goes by one token a step, unasked.
 				a.Steps += len(c.Continuation) - done - 1

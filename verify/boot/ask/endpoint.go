@@ -62,24 +62,23 @@ type Exchange struct {
 	Excerpt string
 	Took    time.Duration
 	Failed  error
-}
 
-// errMalformed marks replies that were 200 and are not what the endpoint answers.
-var errMalformed = errors.New("malformed reply")
+	sent []byte // the body of the request
+}
 
 // post sends a JSON body and reads a JSON reply. limit bounds the whole
 // exchange; 0 does not.
 func (e Endpoint) post(ctx context.Context, path string, body, reply any, limit time.Duration) (x Exchange) {
 	began := time.Now()
-	defer func() { x.Took = time.Since(began) }()
-	if limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, lateError{limit})
-		defer cancel()
-	}
 	data, err := json.Marshal(body)
 	if err != nil {
 		return Exchange{Failed: err}
+	}
+	defer func() { x.Took, x.sent = time.Since(began), data }()
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, LateError{limit})
+		defer cancel()
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL+path, bytes.NewReader(data))
 	if err != nil {
@@ -92,27 +91,27 @@ func (e Endpoint) post(ctx context.Context, path string, body, reply any, limit 
 	}
 	defer response.Body.Close()
 	most := cmp.Or(e.most, maxReply)
-	data, err = io.ReadAll(io.LimitReader(response.Body, most+1))
-	x = Exchange{Status: response.StatusCode, Excerpt: manifest.Printable(string(data[:min(len(data), excerptBytes)]))}
+	got, err := io.ReadAll(io.LimitReader(response.Body, most+1))
+	x = Exchange{Status: response.StatusCode, Excerpt: manifest.Printable(string(got[:min(len(got), excerptBytes)]))}
 	switch {
 	case err != nil:
 		x.Failed = fmt.Errorf("read the reply: %w", plainly(ctx, err))
-	case int64(len(data)) > most:
+	case int64(len(got)) > most:
 		x.Failed = fmt.Errorf("%w: it is longer than %d bytes", errMalformed, most)
 	case x.Status != http.StatusOK:
 		x.Failed = fmt.Errorf("%s: %s", response.Status, x.Excerpt)
 	default:
-		if err := json.Unmarshal(data, reply); err != nil {
-			x.Failed = fmt.Errorf("%w: %w", errMalformed, err)
+		if err := json.Unmarshal(got, reply); err != nil {
+			x.Failed = malformed(got, err)
 		}
 	}
 	return x
 }
 
-// lateError is a request that was not answered in time.
-type lateError struct{ limit time.Duration }
+// LateError is a request that was not answered in time.
+type LateError struct{ Limit time.Duration }
 
-func (l lateError) Error() string { return fmt.Sprintf("not answered within %s", l.limit) }
+func (l LateError) Error() string { return fmt.Sprintf("not answered within %s", l.Limit) }
 
 // plainly drops from a client's error what everybody knows: the method, the
 // address, and that a context ended rather than why.
@@ -135,7 +134,7 @@ func plainly(ctx context.Context, err error) error {
 
 // Health asks GET /health.
 func (e Endpoint) Health(ctx context.Context) (int, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, healthPatience, lateError{healthPatience})
+	ctx, cancel := context.WithTimeoutCause(ctx, healthPatience, LateError{healthPatience})
 	defer cancel()
 	status, err := GetHealth(ctx, e.client(), e.URL)
 	if err != nil {

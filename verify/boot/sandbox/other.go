@@ -59,6 +59,9 @@ func (s *Sandbox) Processes() ([]ProcessInfo, error) { return nil, unsupported()
 // Listening returns an error that wraps ErrUnsupported.
 func (s *Sandbox) Listening() ([]int, error) { return nil, unsupported() }
 
+// Signal is refused.
+func (s *Sandbox) Signal(int, syscall.Signal) error { return unsupported() }
+
 // KillAll returns an error that wraps ErrUnsupported.
 func (s *Sandbox) KillAll() error { return unsupported() }
 

@@ -89,8 +89,13 @@ func (p *Process) Signal(signal syscall.Signal) error {
 		return os.ErrProcessDone
 	default:
 	}
-	if _, err := p.sandbox.ask(context.Background(), request{Act: "signal", PID: p.pid, Signal: int(signal)}, nil); err != nil {
-		return fmt.Errorf("signal process %d of the sandbox: %w", p.pid, err)
+	return p.sandbox.Signal(p.pid, signal)
+}
+
+// Signal sends a signal to one of Processes.
+func (s *Sandbox) Signal(pid int, signal syscall.Signal) error {
+	if _, err := s.ask(context.Background(), request{Act: "signal", PID: pid, Signal: int(signal)}, nil); err != nil {
+		return fmt.Errorf("signal process %d of the sandbox: %w", pid, err)
 	}
 	return nil
 }

@@ -104,9 +104,13 @@ func TestOtherFiles(t *testing.T) {
 	source := qwen3(false, false).write(t)
 	large := make([]byte, linkFrom)
 	write(t, source, "wheels/large.whl", large, 0o644)
+	write(t, source, SelftestPath, []byte(`[{"prompt":[1],"tokens":[2]}]`), 0o644)
 	target := filepath.Join(t.TempDir(), "twin")
 	if _, err := Twin(source, target, 1<<30); err != nil {
 		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(filepath.Join(target, SelftestPath)); err != nil || string(data) != "[]\n" {
+		t.Errorf("the known answers are %q, which a twin does not give: %v", data, err)
 	}
 	for name, mode := range map[string]os.FileMode{"serve.sh": 0o755, "code/server.py": 0o444, "wheels/large.whl": 0o644} {
 		real, err := os.Stat(filepath.Join(source, name))
