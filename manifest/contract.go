@@ -67,6 +67,9 @@ func (c Contract) Encode() ([]byte, error) {
 // all names that it gives, each with the dtype, shape and role. So the contract
 // of eighteen thousand tensors is a page; no digest can stand for several.
 func DecodeContract(data []byte) (Contract, error) {
+	if err := checkMembers(data, maxContractTensors); err != nil {
+		return Contract{}, err
+	}
 	var c Contract
 	if err := DecodeStrict(data, &c); err != nil {
 		return Contract{}, err

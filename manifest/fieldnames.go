@@ -41,6 +41,9 @@ func DecodeQuantizationAs(data []byte, names FieldNames) (Quantization, error) {
 	if len(names) == 0 {
 		return DecodeQuantization(data)
 	}
+	if err := checkMembers(data, MaxQuantities); err != nil {
+		return Quantization{}, err
+	}
 	var document map[string]json.RawMessage
 	if err := DecodeStrict(data, &document); err != nil {
 		return Quantization{}, err

@@ -88,8 +88,12 @@ func (q Quantization) Encode() ([]byte, error) {
 	return EncodeLines(q)
 }
 
-// DecodeQuantization reads a quantization manifest, strictly.
+// DecodeQuantization reads a quantization manifest, strictly. One with too many
+// entries is refused before it is decoded.
 func DecodeQuantization(data []byte) (Quantization, error) {
+	if err := checkMembers(data, MaxQuantities); err != nil {
+		return Quantization{}, err
+	}
 	var q Quantization
 	if err := DecodeStrict(data, &q); err != nil {
 		return Quantization{}, err

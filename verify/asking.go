@@ -9,26 +9,22 @@ import (
 	"slipway/verify/audit"
 	"slipway/verify/modelconfig"
 	"slipway/verify/scan"
-	"slipway/verify/ternary"
 )
 
 // asking says what to look for in stored tensors, by what the quantization
 // manifest and the contract say of them.
 type asking struct {
+	digests  bool // of all tensors
 	sub      *submission
 	contract *manifest.Contract
-	ternary  map[int64]bool // the sizes, in elements, of tensors that are declared ternary
+	suspects *audit.Suspects
 	pinned   map[int64]bool // the sizes of the contract's matrices whose digests it knows
 }
 
-func newAsking(sub *submission, contract *manifest.Contract) asking {
-	a := asking{sub: sub, contract: contract, ternary: map[int64]bool{}, pinned: map[int64]bool{}}
+func newAsking(sub *submission, contract *manifest.Contract, digests bool) asking {
+	a := asking{digests: digests, sub: sub, contract: contract, pinned: map[int64]bool{}}
 	if sub.quantization != nil {
-		for _, entry := range sub.quantization.Tensors {
-			if n, ok := ternary.Product(entry.Shape); ok && entry.Kind != manifest.KindFloat {
-				a.ternary[n] = true
-			}
-		}
+		a.suspects = audit.NewSuspects(*sub.quantization)
 	}
 	if contract != nil {
 		for _, tensor := range contract.Tensors {
@@ -50,12 +46,12 @@ func (a asking) ask(shard string, header *safetensors.Header) func(safetensors.T
 	return func(t safetensors.Tensor) scan.Questions {
 		uses := a.sub.uses[manifest.StoredTensor{File: shard, Tensor: t.Name}]
 		q := a.byUse(t, uses)
-		q.Digest = a.wantsDigest(t.Name, headStored) || q.Codes == nil && a.pinned[t.Elements()]
+		q.Digest = a.digests || a.wantsDigest(t.Name, headStored) || q.Codes == nil && a.pinned[t.Elements()]
 		for _, use := range uses { // what the tensor is called in the quantization manifest
 			q.Digest = q.Digest || a.wantsDigest(use.Entry, headStored)
 		}
-		if q.Codes == nil && a.ternary[t.Elements()] {
-			q.Keep = audit.ValueSamples(t)
+		if a.suspects != nil && q.Codes == nil && !q.Scales && q.Pair == 0 {
+			q.Keep = a.suspects.Samples(t, q.Literal != nil)
 		}
 		return q
 	}

@@ -15,6 +15,7 @@ import (
 // missing reports tensors that are not there: those of a shard that is not
 // there by shard, those of whole layers by range, and the others one by one.
 func (c *coverage) missing(names []string, wanted map[string][]int64) {
+	c.lists.Missing = append(c.lists.Missing, names...)
 	lost := c.lostWith()
 	inShard := map[string]int{}
 	names = slices.DeleteFunc(names, func(name string) bool {

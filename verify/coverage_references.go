@@ -36,6 +36,7 @@ func (c *coverage) references() {
 				names = append(names, use.Entry+" "+string(use.As))
 			}
 			slices.Sort(names)
+			c.lists.Double = append(c.lists.Double, report.StoredRef{File: key.File, Tensor: key.Tensor, Uses: names})
 			c.Fail(report.Finding{Path: key.File, Tensor: key.Tensor, Problem: "serves more than one entry", Got: strings.Join(names, ", "),
 				Hint: "store each tensor's own bytes"})
 		}
@@ -72,6 +73,7 @@ func (c *coverage) unreferenced() {
 			used[key.File] = true
 		} else {
 			spare[key.File] = append(spare[key.File], c.stored[key])
+			c.lists.Unreferenced = append(c.lists.Unreferenced, report.StoredRef{File: key.File, Tensor: key.Tensor})
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(spare)) {
@@ -89,7 +91,7 @@ func (c *coverage) unreferenced() {
 			Problem: "is a floating-point copy of a tensor that the quantization manifest declares ternary",
 			Hint:    "remove it: a server could load it in place of the ternary one"})
 		tell := c.Warn
-		if c.rules().Counting == report.CountStrict {
+		if c.rules().ForbidsUnreferenced() {
 			tell = c.Fail
 		}
 		c.summarise(file, others, whole, tell, report.Finding{

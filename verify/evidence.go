@@ -31,6 +31,7 @@ type evidence struct {
 	stored  map[manifest.StoredTensor]safetensors.Tensor
 	blocked string           // why the stored tensors are not all known, or ""
 	audit   *audit.Result    // nil without a readable quantization manifest
+	lists   report.Accounts  // what gate coverage came upon, for the report
 	rebuilt *rebuilt         // nil where the runtime was not built again
 	script  *script.Analysis // what serve.sh does; nil before analyse
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"slipway/manifest"
+	"slipway/verify/report"
 )
 
 // Gate is one question that a submission must answer.
@@ -50,6 +51,9 @@ func Explain(id string) (string, error) {
 		return "", fmt.Errorf("there is no gate %q; the gates are %s", manifest.Clip(id), strings.Join(ids, " "))
 	}
 	text := fmt.Sprintf("%s\n  promise: %s\n  source:  %s\n  example: %s\n", g.ID, g.Promise, g.Source, g.Example)
+	if explainers := report.Explainers(g.ID); len(explainers) > 0 {
+		text += fmt.Sprintf("  a failure that one of these can be the reason of is observed and not decided: %s\n", strings.Join(explainers, " "))
+	}
 	if g.decide == nil {
 		text += fmt.Sprintf("  %s\n", g.Elsewhere)
 	}
@@ -79,7 +83,7 @@ var staticGates = []Gate{
 	{
 		ID:      "files",
 		Promise: "every file that the task requires is there, and nothing that could be a second model",
-		Source:  "the task's file list; weight-like files by extension, by signature and by entropy",
+		Source:  "the task's file list; weight-like files by extension, by signature and by entropy, in wheels too; wheels against their own RECORD and a lock's digests",
 		Example: "cache/model.bin holds safetensors bytes: ship weights as .safetensors under weights/",
 		decide:  decideFiles,
 	},

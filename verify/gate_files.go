@@ -25,6 +25,7 @@ func decideFiles(e *evidence) outcome {
 			o.companion(file, f)
 		}
 	}
+	o.wheels(e)
 	o.stray(e)
 	return o
 }
@@ -130,7 +131,7 @@ func (o *outcome) companion(file content.TreeFile, f *scan.File) {
 		o.Fail(report.Finding{Path: file.Path, Problem: "holds safetensors bytes under another extension", Hint: hint})
 	case slices.Contains(weightExtensions, extension):
 		o.Fail(report.Finding{Path: file.Path, Problem: "is of a type that weights come in", Got: extension, Hint: hint})
-	case extension == ".whl":
+	case extension == wheelSuffix: // what is in it, wheels judges
 		if signatureOf(f.Head) != zipName {
 			o.Fail(report.Finding{Path: file.Path, Problem: "is no wheel: it does not begin as a ZIP archive", Hint: hint})
 		}

@@ -68,7 +68,7 @@ func read(ctx context.Context, tree *content.Tree, options Options, contract *ma
 	}
 	sub := readSubmission(tree.Files, facts, options.fieldNames())
 	sub.vocabularies, sub.texts = vocabularies, texts
-	more, err := scanner.Read(ctx, rest, newAsking(sub, contract).ask)
+	more, err := scanner.Read(ctx, rest, newAsking(sub, contract, options.Digests).ask)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,6 +77,8 @@ func read(ctx context.Context, tree *content.Tree, options Options, contract *ma
 		facts[p] = f
 	}
 	sub.unpaired = audit.FindUnpaired(ctx, tree, sub.quantization, facts)
+	sub.wheels = readWheels(ctx, tree, options, facts)
+	sub.started = readStarted(ctx, tree, options, facts, sub)
 	if err := sampleBase(ctx, options, sub); err != nil {
 		return nil, nil, err
 	}
@@ -86,6 +88,9 @@ func read(ctx context.Context, tree *content.Tree, options Options, contract *ma
 // smallLimit returns up to how many bytes a file is read whole; 0: never.
 // Only files at the root and beside shards are.
 func smallLimit(p string, shardFolders []string) int64 {
+	if slices.Contains(lockNames, p) {
+		return maxSmallBytes
+	}
 	if folder := path.Dir(p); folder != "." && !slices.Contains(shardFolders, folder) {
 		return 0
 	}

@@ -13,6 +13,8 @@ import (
 	"slipway/verify/modelconfig"
 	"slipway/verify/report"
 	"slipway/verify/scan"
+	"slipway/verify/script"
+	"slipway/verify/wheel"
 )
 
 // submission is what the small files say about the large ones. It is derived
@@ -36,6 +38,8 @@ type submission struct {
 	baseDigest   manifest.Digest                    // of the set of the base's files; zero where the base was not read
 	vocabularies map[string]*modelconfig.Vocabulary // by path, of every tokenizer.json that was read
 	texts        map[string][]byte                  // by path, of what gates read as text
+	wheels       map[string]*wheel.Facts            // by path, of every wheel that begins as one
+	started      []script.Wheel                     // source of what a shell script could start of a wheel
 }
 
 // listShards finds the safetensors files and their folders.

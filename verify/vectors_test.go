@@ -120,7 +120,7 @@ func TestFileVectors(t *testing.T) {
 		{name: "large tokenizer", alter: put("weights/tokenizer.model", append([]byte("\n\x0e"), noise...))},
 		{name: "A60 large file of no known type", alter: put("code/blob", noise), fails: fails("files"), names: "code/blob"},
 		{name: "small file of no known type", alter: put("code/blob", noise[:1000])},
-		{name: "wheel", alter: put("wheels/a-1-py3-none-any.whl", []byte("PK\x03\x04"))},
+		{name: "wheel that is cut off", alter: put("wheels/a-1-py3-none-any.whl", []byte("PK\x03\x04")), fails: fails("files"), names: "wheels/a-1-py3-none-any.whl"},
 		{name: "required file is missing", alter: func(f *fixture) { delete(f.files, "DATA.md") }, fails: fails("files"), names: "DATA.md"},
 		{name: "required file is empty", alter: put("DATA.md", nil), fails: fails("files"), names: "DATA.md"},
 		{name: "too large", profile: func() profiles.Profile { p := toyProfile(); p.MaxBytes = 1000; return p }, fails: fails("size"), names: "too large"},

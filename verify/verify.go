@@ -27,6 +27,7 @@ type Options struct {
 	Contract *manifest.Contract      // overrides the contracts of the profile's bases
 	Base     *content.Tree           // the pinned base's own files, to compare ternary weights with; may be nil
 	Expect   manifest.Digest         // the artifact's or the set's digest; zero: any
+	Digests  bool                    // hash each stored tensor on its own too, for the report
 	Workers  int                     // files read at a time; 0: one for each core
 	Progress func(done, total int64) // bytes; may be nil; one call at a time
 
@@ -65,7 +66,7 @@ func Run(ctx context.Context, tree *content.Tree, options Options) (*report.Repo
 		r.Gates = append(r.Gates, e.judge(gate))
 	}
 	if e.audit != nil {
-		r.Counts, r.Tensors = &e.audit.Counts, e.audit.Tensors
+		r.Counts, r.Tensors, r.Accounts = &e.audit.Counts, e.audit.Tensors, e.accounts()
 	}
 	r.SelfDeclared = e.claims()
 	return r, nil
@@ -142,6 +143,32 @@ func (e *evidence) report() *report.Report {
 		r.Trust = append(r.Trust, report.Trust{Input: "expected digest", Digest: e.options.Expect})
 	}
 	return r
+}
+
+// accounts completes what gate coverage listed with what the audit rests on.
+func (e *evidence) accounts() *report.Accounts {
+	a := e.lists
+	a.Manifest = e.facts[e.sub.quantizationPath].Digest.String()
+	if f := e.facts[manifest.InventoryPath]; f != nil && f.Err == nil {
+		a.Inventory = f.Digest.String()
+	}
+	if e.contract != nil {
+		if data, err := e.contract.Encode(); err == nil { // a contract that was read is sound
+			a.Contract = manifest.DigestBytes(data).String()
+		}
+	}
+	if e.base != nil {
+		for name, tensor := range e.logical(&e.sub.models[0]) {
+			if _, there := e.stored[tensor.at]; !there || tensor.kind != manifest.KindFloat {
+				continue
+			}
+			if digest := e.stats(tensor.at).Digest; !digest.IsZero() && digest.Hex() == e.base.Tensors[name].SHA256 {
+				a.Unchanged = append(a.Unchanged, name)
+			}
+		}
+	}
+	a.Sort()
+	return &a
 }
 
 func limitsOf(p profiles.Profile) report.Limits {

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"fmt"
 	"math/big"
 
 	"slipway/manifest"
@@ -16,6 +17,9 @@ func ratioText(a, b int64) string {
 	}
 	return big.NewRat(a, b).FloatString(6)
 }
+
+// exactText writes a ratio as it is, not reduced, so that its parts are the counts.
+func exactText(a, b int64) string { return fmt.Sprintf("%d/%d", a, b) }
 
 // Count counts a submission's tensors. contract may be nil: roles then follow
 // from names, and P0 is the manifest's own sum. quantization has its files
@@ -48,12 +52,14 @@ func Count(contract *manifest.Contract, quantization manifest.Quantization,
 		}
 	}
 	c := counter.Counts
-	c.Fraction, c.StoredRatio = ratioText(c.Ternary, c.Counted()), ratioText(c.Stored(), c.Base)
+	c.Fraction, c.FractionExact = ratioText(c.Ternary, c.Counted()), exactText(c.Ternary, c.Counted())
+	c.StoredRatio, c.StoredRatioExact = ratioText(c.Stored(), c.Base), exactText(c.Stored(), c.Base)
 	if r := rules.FractionAbove; r.Denominator > 0 {
 		c.FractionMargin = r.Denominator*c.Ternary - r.Numerator*c.Counted()
 	}
 	if r := rules.StoredAtMost; r.Denominator > 0 {
 		c.StoredMargin = r.Numerator*c.Base - r.Denominator*c.Stored()
+		c.StoredLimit = r.Numerator * c.Base / r.Denominator
 	}
 	return c
 }

@@ -1,15 +1,11 @@
 package audit
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"slipway/manifest"
 	"slipway/verify/report"
-	"slipway/verify/ternary"
 )
 
 // sanity reports the doubts: one is worth a look, two are an error.
@@ -71,94 +67,21 @@ func (e *Evidence) storedAlike(q manifest.Quantization) map[string]string {
 	return alike
 }
 
-// signsOf returns the sampled signs of an entry that is declared ternary.
-func (e *Evidence) signsOf(entry manifest.Quantity) signs {
+// signsOf returns the sampled signs of the first so many weights of an entry that
+// is declared ternary.
+func (e *Evidence) signsOf(entry manifest.Quantity, weights int64) signs {
 	if entry.Kind == manifest.KindPacked2Bit {
 		l, err := LayoutOf(entry)
 		if _, there := e.Stored[*entry.Codes]; err != nil || !there {
 			return nil
 		}
-		return signsOfCodes(&l, e.stats(*entry.Codes).Kept)
+		return signsOfCodes(&l, e.stats(*entry.Codes).Kept, weights)
 	}
 	key := manifest.StoredTensor{File: entry.File, Tensor: entry.Tensor}
 	if _, there := e.Stored[key]; !there {
 		return nil
 	}
-	return signsOfValues(e.Stored[key], e.stats(key).Kept)
-}
-
-// copies finds floating-point tensors that repeat a tensor which is declared
-// ternary: its dense form, the weights that it was made from, or the base's. A
-// server could load them in its place. They may have any name and type.
-func (e *Evidence) copies(q manifest.Quantization) (found []report.Finding) {
-	bySize := map[int64][]string{} // ternary entries
-	for _, name := range q.Names() {
-		if n, ok := ternary.Product(q.Tensors[name].Shape); ok && q.Tensors[name].Kind != manifest.KindFloat {
-			bySize[n] = append(bySize[n], name)
-		}
-	}
-	pinned := e.pinnedTernary(q)
-	trits := map[string]signs{}
-	for _, key := range e.floats(q) {
-		tensor := e.Stored[key]
-		f := report.Finding{Level: report.Error, Path: key.File, Tensor: key.Tensor, Hint: "remove it: a server could load it in place of the ternary one"}
-		if digest := e.stats(key).Digest; !digest.IsZero() && pinned[digest.Hex()] != "" {
-			f.Problem = "is the base's " + pinned[digest.Hex()] + ", which is declared ternary"
-			found = append(found, f)
-			continue
-		}
-		kept := e.stats(key).Kept
-		if len(kept) == 0 {
-			continue
-		}
-		values := signsOfValues(tensor, kept)
-		for _, name := range bySize[tensor.Elements()] {
-			if trits[name] == nil {
-				trits[name] = e.signsOf(q.Tensors[name])
-			}
-			like := compareSigns(trits[name], values)
-			if like.weights < enoughSigns || 100*like.agree < 75*like.weights {
-				continue
-			}
-			f.Problem = "has the signs of " + name + ", which is declared ternary: a copy in full precision"
-			if like.differ == 0 {
-				f.Problem = "is a dense copy of " + name + ", which is declared ternary"
-			}
-			found = append(found, f)
-			break
-		}
-	}
-	return found
-}
-
-// pinnedTernary returns the digests of the base's tensors that the submission
-// declares ternary, with their names.
-func (e *Evidence) pinnedTernary(q manifest.Quantization) map[string]string {
-	pinned := map[string]string{}
-	if e.Base == nil {
-		return pinned
-	}
-	for _, name := range q.Names() {
-		if digest := e.Base.Tensors[name].SHA256; digest != "" && q.Tensors[name].Kind != manifest.KindFloat {
-			pinned[digest] = name
-		}
-	}
-	return pinned
-}
-
-// floats lists the stored tensors that could be such a copy, in order: those of
-// float entries, and those that no entry refers to.
-func (e *Evidence) floats(q manifest.Quantization) (keys []manifest.StoredTensor) {
-	for _, key := range slices.SortedFunc(maps.Keys(e.Stored), func(a, b manifest.StoredTensor) int {
-		return cmp.Or(strings.Compare(a.File, b.File), report.CompareNatural(a.Tensor, b.Tensor))
-	}) {
-		use := e.Uses[key]
-		declared := slices.ContainsFunc(use, func(u Use) bool { return u.As != AsValues || q.Tensors[u.Entry].Kind != manifest.KindFloat })
-		if !declared && ternary.HoldsValues(e.Stored[key].DType) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
+	return signsOfValues(e.Stored[key], e.stats(key).Kept, weights)
 }
 
 // againstBase compares a ternary tensor with the base's own weights, where they
@@ -169,8 +92,8 @@ func (c *entryCheck) againstBase() {
 	if !there || c.entry.Kind == manifest.KindFloat || len(c.Findings) > 0 || !slices.Equal(base.Tensor.Shape, c.entry.Shape) {
 		return
 	}
-	trits := c.signsOf(c.entry)
-	like := compareSigns(trits, signsOfValues(base.Tensor, base.Kept))
+	trits := c.signsOf(c.entry, allWeights)
+	like := compareSigns(trits, signsOfValues(base.Tensor, base.Kept, allWeights))
 	if like.weights < enoughSigns {
 		return
 	}

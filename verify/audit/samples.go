@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"math"
+
 	"slipway/manifest/safetensors"
 	"slipway/verify/scan"
 	"slipway/verify/ternary"
@@ -49,46 +51,53 @@ func ValueSamples(t safetensors.Tensor) (ranges []scan.Range) {
 // signs are -1, 0 or +1 for sampled weights: by the first weight of a sample.
 type signs map[int64][]int8
 
-// signsOfCodes reads the samples that were kept of codes.
-func signsOfCodes(l *ternary.Layout, kept [][]byte) signs {
+// allWeights asks signsOfCodes and signsOfValues for every sample.
+const allWeights = math.MaxInt64
+
+// signsOfCodes reads the samples that were kept of codes, of the first so many
+// weights.
+func signsOfCodes(l *ternary.Layout, kept [][]byte, weights int64) signs {
 	s := signs{}
 	ranges := CodeSamples(l)
 	if len(kept) != len(ranges) {
 		return s
 	}
 	next := 0
-	chunks(l.Elements(), func(first, count int64) {
+	chunks(min(l.Elements(), weights), func(first, count int64) {
 		if begin, end := l.Span(first, count); next == len(ranges) || ranges[next] != (scan.Range{Begin: begin, End: end}) {
 			return
 		}
-		for i := range count {
-			at, shift := l.Slot(first + i)
-			s[first] = append(s[first], int8(kept[next][at-ranges[next].Begin]>>shift&3)-1)
+		trits := make([]int8, count)
+		for i := range trits {
+			at, shift := l.Slot(first + int64(i))
+			trits[i] = int8(kept[next][at-ranges[next].Begin]>>shift&3) - 1
 		}
+		s[first] = trits
 		next++
 	})
 	return s
 }
 
-// signsOfValues reads the samples that were kept of a floating-point tensor.
-func signsOfValues(t safetensors.Tensor, kept [][]byte) signs {
+// signsOfValues reads the samples that were kept of a floating-point tensor,
+// of the first so many weights.
+func signsOfValues(t safetensors.Tensor, kept [][]byte, weights int64) signs {
 	s := signs{}
 	if len(kept) != len(ValueSamples(t)) {
 		return s
 	}
 	sign, next := uint64(1)<<(t.DType.Bits()-1), 0
-	chunks(t.Elements(), func(first, count int64) {
-		for i := range count {
-			b := ternary.Bits(t.DType, kept[next], i)
-			trit := int8(1)
-			switch {
+	chunks(min(t.Elements(), weights), func(first, count int64) {
+		trits := make([]int8, count)
+		for i := range trits {
+			switch b := ternary.Bits(t.DType, kept[next], int64(i)); {
 			case b&^sign == 0:
-				trit = 0
 			case b&sign != 0:
-				trit = -1
+				trits[i] = -1
+			default:
+				trits[i] = 1
 			}
-			s[first] = append(s[first], trit)
 		}
+		s[first] = trits
 		next++
 	})
 	return s
@@ -117,26 +126,41 @@ type alikeness struct {
 	weights int // at which the first is not zero
 	agree   int // of those, where the second has the same sign
 	differ  int // of all, where one is zero and the other is not, or the signs differ
+
+	known    int // of the weights, where the second is not zero
+	negative int // of the weights, where the second is negative
+	zeros    int // at which the first is zero
+	signed   int // of those, where the second is negative
+}
+
+// masked reports whether the second has a sign bit where the first is zero, and
+// hardly elsewhere: so do the bits of full-precision weights, combined by
+// exclusive or with those of their ternary form, which have the same signs.
+func (a alikeness) masked() bool {
+	return a.weights >= enoughSigns && a.zeros >= enoughSigns/2 && 20*a.negative <= a.weights && 4*a.signed >= a.zeros
 }
 
 func compareSigns(a, b signs) (c alikeness) {
+	var n [4][4]int // of pairs: of zero, +1, a code that is none, and -1
+	total := 0
 	for first, trits := range a {
 		other := b[first]
 		if len(other) != len(trits) {
 			continue
 		}
 		for i, trit := range trits {
-			if trit != other[i] {
-				c.differ++
-			}
-			if trit != 0 {
-				c.weights++
-				if trit == other[i] {
-					c.agree++
-				}
-			}
+			n[trit&3][other[i]&3]++ // random signs are not to be foreseen: no branch
 		}
+		total += len(trits)
 	}
+	const plus, minus = 1, 3
+	c.zeros = n[0][0] + n[0][1] + n[0][2] + n[0][3]
+	c.weights = total - c.zeros
+	c.agree = n[plus][plus] + n[minus][minus]
+	c.differ = total - c.agree - n[0][0]
+	c.known = c.weights - n[plus][0] - n[2][0] - n[minus][0]
+	c.negative = n[plus][minus] + n[2][minus] + n[minus][minus]
+	c.signed = n[0][minus]
 	return c
 }
 

@@ -44,9 +44,9 @@ func TestSampledSignsAreThoseOfTheWeights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := signsOfCodes(&l, kept(codes, CodeSamples(&l)))
+		a := signsOfCodes(&l, kept(codes, CodeSamples(&l)), allWeights)
 		tensor := safetensors.Tensor{DType: safetensors.F16, Shape: e.Shape}
-		b := signsOfValues(tensor, kept(dense, ValueSamples(tensor)))
+		b := signsOfValues(tensor, kept(dense, ValueSamples(tensor)), allWeights)
 		if len(a) == 0 || len(a[0]) == 0 {
 			t.Fatalf("%s %v: nothing is sampled", e.Format, e.Shape)
 		}

@@ -9,23 +9,30 @@ import (
 	"slipway/verify/scan"
 )
 
-// tensorReports describes the ternary entries, by name.
+// tensorReports describes the entries, by name.
 func (e *Evidence) tensorReports(found map[string]Found) []report.Tensor {
 	var reports []report.Tensor
 	for name, entry := range e.Quantization.Tensors {
-		if entry.Kind == manifest.KindFloat {
-			continue
-		}
-		tensor := report.Tensor{Name: name, Kind: entry.Kind, Format: entry.FormatID(), Shape: entry.Shape, Stored: e.storedParts(entry)}
-		if entry.Kind == manifest.KindLiteral {
+		tensor := report.Tensor{Name: name, Kind: entry.Kind, Format: entry.FormatID(), Role: string(RoleOf(e.Base, name)), Shape: entry.Shape, Stored: e.storedParts(entry)}
+		switch entry.Kind {
+		case manifest.KindLiteral:
 			e.describeLiteral(&tensor, entry, found[name].Unit)
-		} else {
+		case manifest.KindPacked2Bit:
 			e.describePacked(&tensor, entry)
+		default:
+			if key := (manifest.StoredTensor{File: entry.File, Tensor: entry.Tensor}); e.has(key) {
+				tensor.NonFinite = e.stats(key).NonFinite
+			}
 		}
 		reports = append(reports, tensor)
 	}
 	slices.SortFunc(reports, func(a, b report.Tensor) int { return cmp.Compare(a.Name, b.Name) })
 	return reports
+}
+
+func (e *Evidence) has(key manifest.StoredTensor) bool {
+	_, there := e.Stored[key]
+	return there
 }
 
 // storedParts lists the stored tensors of an entry, with what is known of them.

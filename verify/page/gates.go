@@ -1,6 +1,8 @@
 package page
 
 import (
+	"strings"
+
 	"slipway/verify"
 	"slipway/verify/report"
 	"slipway/verify/words"
@@ -16,6 +18,7 @@ type gate struct {
 	Why     string // it is undecided or does not apply
 	Open    bool   // unfolded at first
 	Errors  int
+	Seen    int // what another gate's failure explains
 	Warned  int
 
 	First []finding
@@ -39,17 +42,20 @@ func newGate(g report.GateResult) gate {
 	if known, ok := verify.Lookup(g.ID); ok {
 		v.Promise, v.Source = known.Promise, known.Source
 	}
-	var errors, warnings []finding // what fails the gate comes first
+	var errors, observed, warnings []finding // what fails the gate comes first
 	for _, f := range g.Findings {
-		if f.Level == report.Error {
+		switch f.Level {
+		case report.Error:
 			errors = append(errors, finding{f, string(f.Level)})
-		} else {
+		case report.Observed:
+			observed = append(observed, finding{f, string(f.Level)})
+		default:
 			warnings = append(warnings, finding{f, string(f.Level)})
 		}
 	}
-	v.Errors, v.Warned = len(errors), len(warnings)
+	v.Errors, v.Seen, v.Warned = len(errors), len(observed), len(warnings)
 	v.Open = len(g.Findings) > 0
-	all := append(errors, warnings...)
+	all := append(append(errors, observed...), warnings...)
 	first := cut(all, findingsOpen)
 	v.First = first.Shown
 	v.Rest = cut(all[len(first.Shown):], findingsShown-findingsOpen)
@@ -58,13 +64,15 @@ func newGate(g report.GateResult) gate {
 
 // Summary says in a few words what was found.
 func (g gate) Summary() string {
-	switch {
-	case g.Errors > 0 && g.Warned > 0:
-		return words.Plural(g.Errors, "error") + ", " + words.Plural(g.Warned, "warning")
-	case g.Errors > 0:
-		return words.Plural(g.Errors, "error")
-	case g.Warned > 0:
-		return words.Plural(g.Warned, "warning")
+	var parts []string
+	if g.Errors > 0 {
+		parts = append(parts, words.Plural(g.Errors, "error"))
 	}
-	return ""
+	if g.Seen > 0 {
+		parts = append(parts, words.Grouped(int64(g.Seen))+" observed")
+	}
+	if g.Warned > 0 {
+		parts = append(parts, words.Plural(g.Warned, "warning"))
+	}
+	return strings.Join(parts, ", ")
 }

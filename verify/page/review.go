@@ -115,7 +115,8 @@ func (ru rule) state(r *report.Report) (state, gates string) {
 	return state, strings.Join(ends, ", ")
 }
 
-// writeFailures lists the first errors of each gate that failed.
+// writeFailures lists the first errors of each gate that failed, and what was
+// observed of those that it explains.
 func writeFailures(out *strings.Builder, r *report.Report) {
 	failed := r.Failed()
 	if len(failed) == 0 {
@@ -130,6 +131,15 @@ func writeFailures(out *strings.Builder, r *report.Report) {
 		}
 		if more := g.Errors - 5; more > 0 {
 			fmt.Fprintf(out, "- **%s**: and %s more\n", plain(id), words.Plural(more, "error"))
+		}
+	}
+	for _, result := range r.Gates {
+		g := newGate(result)
+		if g.Seen > 0 {
+			fmt.Fprintf(out, "- **%s**, %s\n", plain(g.ID), plain(g.Why))
+			for _, f := range g.First[:min(5, g.Seen, len(g.First))] {
+				fmt.Fprintf(out, "  - observed: %s\n", findingText(f.Finding))
+			}
 		}
 	}
 }

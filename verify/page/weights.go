@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"slipway/manifest"
 	"slipway/verify/report"
 	"slipway/verify/words"
 )
@@ -181,6 +182,7 @@ type tensor struct {
 }
 
 func newTensors(tensors []report.Tensor) list[tensor] {
+	tensors = slices.DeleteFunc(slices.Clone(tensors), func(t report.Tensor) bool { return t.Kind == manifest.KindFloat })
 	shown := cut(tensors, listShown)
 	lines := list[tensor]{More: shown.More}
 	for _, t := range shown.Shown {

@@ -59,6 +59,7 @@ type Ternary struct {
 	GroupMinimum  int64               // smallest scale unit, in weights
 	Formats       []string            // kinds and formats of ternary entries that the task takes; none: all
 	Names         manifest.FieldNames // how the task spells the quantization manifest's fields
+	Unreferenced  Unreferenced        // what becomes of stored tensors that no entry refers to
 	WhenDeclared  bool                // a submission without a quantization manifest claims nothing ternary, and that is fine
 }
 
@@ -74,6 +75,22 @@ const (
 	Needed    Presence = "required"
 	Forbidden Presence = "forbidden"
 )
+
+// Unreferenced says what becomes of stored tensors that no entry of the
+// quantization manifest refers to. They count as stored either way.
+type Unreferenced string
+
+// What may become of them; "" is as counting has it: strict rules forbid them,
+// observed ones only count them.
+const (
+	CountUnreferenced  Unreferenced = "count"
+	ForbidUnreferenced Unreferenced = "forbid"
+)
+
+// ForbidsUnreferenced reports whether such a tensor is an error.
+func (t Ternary) ForbidsUnreferenced() bool {
+	return t.Unreferenced == ForbidUnreferenced || t.Unreferenced == "" && t.Counting == "strict"
+}
 
 // Quality is how good a running submission has to be on the task's public
 // examples. One of the two is given.

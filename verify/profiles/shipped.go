@@ -21,15 +21,30 @@ func Shipped(name string) ([]byte, bool) {
 	return data, err == nil
 }
 
+const contractSuffix = ".contract.json"
+
+// Contract returns the source of a shipped contract: "maple" of
+// maple.contract.json. A profile may pin it, and a person may ask for it.
+func Contract(name string) ([]byte, bool) {
+	data, err := shipped.ReadFile(name + contractSuffix)
+	return data, err == nil
+}
+
+// Contracts returns the names of the shipped contracts, sorted.
+func Contracts() []string { return namesWith(contractSuffix) }
+
 // Names returns the names of the shipped profiles, sorted.
-func Names() []string {
+func Names() []string { return namesWith(".hcl") }
+
+// namesWith returns what stands before a suffix in the names of shipped files.
+func namesWith(suffix string) []string {
 	entries, err := shipped.ReadDir(".")
 	if err != nil {
 		panic(err) // the root of an embedded folder always reads
 	}
 	var names []string
 	for _, entry := range entries {
-		if name, ok := strings.CutSuffix(entry.Name(), ".hcl"); ok {
+		if name, ok := strings.CutSuffix(entry.Name(), suffix); ok {
 			names = append(names, name)
 		}
 	}

@@ -52,6 +52,7 @@ ternary {
   fraction_above = "95/100"
   stored_at_most = "11/10"
   counting       = "observed"
+  unreferenced   = "forbid" # every stored tensor serves an entry; a hidden copy cannot
   group_minimum  = 32
   formats        = ["packed_2bit", "literal"]
 }

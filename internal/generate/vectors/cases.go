@@ -4,7 +4,7 @@ import "slices"
 
 // vectors lists all of them, in the order of their cases.
 func vectors() []vector {
-	return slices.Concat(containers(), indexesAndFiles(), counting(), codes(), scales(), literals(), hidden())
+	return slices.Concat(containers(), indexesAndFiles(), counting(), codes(), scales(), literals(), hidden(), wheels())
 }
 
 // elsewhereText names the cases that no static gate decides, and what does.
@@ -15,7 +15,6 @@ A63     opened-files  the server reads a path outside the submission, a cache, t
 A64     quality       a decode step applies something besides code times scale
 A65     opened-files  a fallback loads other weights
 A66     lookup        a table of continuations or answers
-A67     wheels        a wheel whose RECORD agrees with itself and not with the upstream digest
 `
 
 const badShard = "weights/bad.safetensors"

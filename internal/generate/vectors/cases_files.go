@@ -74,7 +74,7 @@ func indexesAndFiles() []vector {
 		twinNames("names that differ in case", "data.md"),
 		twinNames("a name in another Unicode form", "cafe\u0301.md"),
 		file("A18", "safetensors bytes in a text file", "notes.txt", string(rawShard(goodHeader, 4)), "notes.txt", "notes\n"),
-		file("A18", "GGUF under a wheel's name", "wheels/a-1-py3-none-any.whl", "GGUF\x03\x00", "wheels/a-1-py3-none-any.whl", "PK\x03\x04"),
+		file("A18", "GGUF under a wheel's name", wheelPath, "GGUF\x03\x00", wheelPath, string(newWheel().bytes())),
 		file("A18", "a pickle in a log", "run.log", "\x80\x04model", "run.log", "step 1\n"),
 		file("A18", "GGUF under a tokenizer's name", "weights/tokenizer.model", "GGUF\x03\x00", "weights/tokenizer.model", "\n\x0e\n\x05<unk>"),
 		file("A18", "an archive", "code/data.zip", "PK\x03\x04", "code/data.json", "{}\n"),

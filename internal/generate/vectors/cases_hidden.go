@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"math"
+	"slices"
 
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
@@ -33,12 +36,45 @@ func hidden() []vector {
 		copyOf("a dense copy as one long vector", "dense copy of "+alphas, func(s *submission) *tensor {
 			return &tensor{safetensors.BF16, []int64{64 * 256}, encode(safetensors.BF16, s.decoded(alphas))}
 		}),
-		{id: "A55", fault: "the transposed weights, which no entry names", gate: "coverage", names: "cache.0", rules: "strict", alter: func(s *submission) {
+		copyOf("the weights before quantization, transposed", key+", which is declared ternary, in its columns", func(*submission) *tensor {
 			values := make([]float32, 64*256)
-			for i, v := range s.decoded(key) {
+			for i, v := range trained(key, 64*256) {
 				values[i%256*64+i/256] = v
 			}
-			s.put(sideShard, "cache.0", &tensor{safetensors.BF16, []int64{256, 64}, encode(safetensors.BF16, values)})
+			return &tensor{safetensors.BF16, []int64{256, 64}, encode(safetensors.BF16, values)}
+		}),
+		copyOf("three linears' weights before quantization in one tensor", "signs of "+key+", which is declared ternary, from row 64 on", func(*submission) *tensor {
+			values := slices.Concat(trained("nothing like it", 64*256), trained(key, 64*256), trained(value, 64*256))
+			return &tensor{safetensors.BF16, []int64{192, 256}, encode(safetensors.BF16, values)}
+		}),
+		copyOf("the first rows of the weights before quantization", "begins with the signs of "+key, func(*submission) *tensor {
+			return &tensor{safetensors.BF16, []int64{16, 256}, encode(safetensors.BF16, trained(key, 64*256)[:16*256])}
+		}),
+		copyOf("a dense copy in F64", "dense copy of "+key, func(s *submission) *tensor {
+			t := &tensor{safetensors.F64, []int64{64, 256}, nil}
+			for _, v := range s.decoded(key) {
+				t.data = binary.LittleEndian.AppendUint64(t.data, math.Float64bits(float64(v)))
+			}
+			return t
+		}),
+		copyOf("the bits of the weights before quantization as integers", "signs of "+key, func(*submission) *tensor {
+			t := latent(key)
+			t.dtype = safetensors.I16
+			return t
+		}),
+		copyOf("weights before quantization, combined with the ternary ones by exclusive or", "only where "+key, func(s *submission) *tensor {
+			t, plain := latent(key), encode(safetensors.BF16, s.decoded(key))
+			for i := range t.data {
+				t.data[i] ^= plain[i]
+			}
+			return t
+		}),
+		{id: "A55", fault: "what quantization took from the weights, which no entry names", gate: "coverage", names: "cache.0", says: "no entry", rules: "no spare tensors", alter: func(s *submission) {
+			values := trained(key, 64*256)
+			for i, v := range s.decoded(key) {
+				values[i] -= v
+			}
+			s.put(sideShard, "cache.0", &tensor{safetensors.F32, []int64{64, 256}, encode(safetensors.F32, values)})
 		}},
 		listed("A56", "a low-rank path beside a linear", "model.layers.1.self_attn.k_proj.lora_A.weight", 4, 256),
 		listed("A56", "a bias that the base does not have", "model.layers.1.self_attn.k_proj.bias", 64),

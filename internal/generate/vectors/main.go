@@ -99,7 +99,7 @@ type vector struct {
 	warns string // the one that warns, where none fails
 	names string // the tensor or file that must be named
 	says  string // what else the finding must say
-	rules string // "strict", "task bounds"; "" is observed counting with wide bounds
+	rules string // "strict", "task bounds", "no spare tensors"; "" is observed counting with wide bounds
 	asks  string // a gate that is asked beside those that all vectors are
 	base  bool   // the base's weights are at hand
 
