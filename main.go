@@ -43,7 +43,7 @@ func run() int {
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		CacheDir: cacheDir(), DockerConfig: dockerConfig(), TempDir: tempDir(),
 		Proxy: http.ProxyFromEnvironment, Version: version(), Path: os.Getenv("PATH"),
-		Source: source, Runtimes: runtimes, GoCommand: goCommand(), Variables: os.Environ(), Terminal: isTerminal(os.Stderr),
+		Source: source, Runtimes: runtimes, GoCommand: command("go"), GCC: command("gcc"), Variables: os.Environ(), Terminal: isTerminal(os.Stderr),
 		Colour: isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
 	})
 }
@@ -72,9 +72,9 @@ func cacheDir() string {
 	return filepath.Join(dir, "slipway")
 }
 
-// goCommand is where the go command is, "" if nowhere.
-func goCommand() string {
-	path, err := exec.LookPath("go")
+// command is where a program is, "" if nowhere.
+func command(name string) string {
+	path, err := exec.LookPath(name)
 	if err != nil {
 		return ""
 	}

@@ -2,15 +2,26 @@
 
 package main
 
-import _ "embed"
+import (
+	"embed"
+	"io/fs"
+)
 
-// A release is built in two steps, so that bundling needs no Go:
+// A release is built in steps, so that bundling needs neither Go nor gcc. The
+// runtime with CUDA may be left out:
 //
 //	go run . build --out dist/submission
 //	cp dist/submission/runtime/serve dist/serve-cpu
+//	go run . build --out dist/submission examples/abacus/ternary-cuda.hcl
+//	cp dist/submission/runtime/serve dist/serve-cuda
 //	go build -tags release -o slipway .
 //
-//go:embed dist/serve-cpu
-var serveCPU []byte
+//go:embed dist/serve-*
+var built embed.FS
 
-func init() { runtimes = map[string][]byte{"cpu": serveCPU} }
+func init() {
+	var err error
+	if runtimes, err = fs.Sub(built, "dist"); err != nil {
+		panic(err) // the name is valid
+	}
+}

@@ -37,8 +37,10 @@ type Inventory struct {
 // from.
 type Runtime struct {
 	Path      string // of the program on disk, absolute
-	Size      int64  // bytes
+	Digest    manifest.Digest
+	Size      int64 // bytes
 	SourceTar []byte
+	Selftest  []byte // selftest.json for the model; nil: not made yet, see Plan.NeedsSelftest
 }
 
 // Inspect lists what a bundle.hcl names and reads the small documents and the

@@ -6,17 +6,7 @@ import (
 	"strings"
 
 	"slipway/manifest"
-	"slipway/manifest/safetensors"
 )
-
-// modelFiles are the names, beside the shards, that checkpoints of the
-// transformers library use and a runtime reads.
-var modelFiles = []string{
-	"config.json", "generation_config.json", safetensors.IndexName,
-	"tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "merges.txt", "vocab.txt",
-	"special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "chat_template.json",
-	"preprocessor_config.json", "video_preprocessor_config.json", "processor_config.json",
-}
 
 // declarations are the files at a bundle's root that say what it is.
 var declarations = []string{
@@ -28,8 +18,6 @@ var declarations = []string{
 var weightLike = []string{".bin", ".pt", ".pth", ".ckpt", ".npz", ".npy", ".gguf", ".onnx", ".pkl", ".msgpack", ".h5"}
 
 func isShard(name string) bool { return strings.HasSuffix(name, ".safetensors") }
-
-func isModelFile(base string) bool { return isShard(base) || slices.Contains(modelFiles, base) }
 
 // kindOf says what a file of a bundle is for, by its path in the bundle alone.
 func kindOf(name string) manifest.Kind {

@@ -116,9 +116,9 @@ func (p *planner) checkBases() error {
 // one, else a folder a block.
 func (p *planner) weightsFolder(w config.Weights) string {
 	if len(p.wanted.Weights) == 1 {
-		return "weights"
+		return CheckpointPath
 	}
-	return path.Join("weights", w.Label)
+	return path.Join(CheckpointPath, w.Label)
 }
 
 func (p *planner) addWeights() error {
@@ -138,7 +138,7 @@ func (p *planner) addWeights() error {
 			case arranged != nil && (isShard(base) || base == safetensors.IndexName): // replaced
 			case isShard(base):
 				p.take(file, path.Join(folder, base), "weight shard of weights \""+w.Label+"\"")
-			case isModelFile(base):
+			case isShard(base) || config.IsModelFile(base):
 				p.take(file, path.Join(folder, base), "the model's configuration or tokenizer")
 			case !p.taken[file.Path]:
 				p.leaveOut(file, base)
@@ -265,6 +265,7 @@ func (p *planner) addProvenance() error {
 const (
 	runtimePath   = "runtime/serve"
 	sourceTarPath = "runtime/source.tar"
+	selftestPath  = "runtime/selftest.json"
 )
 
 // addRuntime ships the server, what it was built from, and the script that
@@ -290,7 +291,7 @@ func (p *planner) addRuntime() error {
 	if p.has(servePath) {
 		return nil
 	}
-	script := serveScript(*p.wanted.Runtime, p.wanted.Serve, p.wanted.Name.Value)
+	script := serveScript(*p.wanted.Runtime, p.wanted.Serve, p.wanted.Name.Value, p.addSelftest())
 	p.plan.Files = append(p.plan.Files, PlannedFile{
 		Path: servePath, Mode: manifest.ModeExecutable, Size: int64(len(script)), Kind: manifest.KindCode,
 		Why: "generated: starts the server", content: script,

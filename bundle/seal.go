@@ -66,6 +66,9 @@ func Seal(ctx context.Context, plan *Plan, options Options) (*Sealed, error) {
 }
 
 func newSealed(plan *Plan) (*Sealed, error) {
+	if plan.NeedsSelftest() {
+		return nil, errNoSelftest
+	}
 	s := &Sealed{plan: plan, planned: map[string]PlannedFile{}, roots: map[string]*os.Root{}, bytes: map[string][]byte{}, blobs: map[manifest.Digest]opener{}}
 	folders := map[string]string{"": plan.folder}
 	for _, f := range plan.Files {

@@ -27,7 +27,7 @@ func submissionFolder(t *testing.T, mode os.FileMode) string {
 		config.Serve{
 			Port: config.Argument[int64]{Value: 8000}, Model: config.Argument[string]{Value: "a 'b' $c"},
 			Thinking: config.Argument[string]{Value: "off"}, AnswerReserve: config.Argument[int64]{Value: 512},
-		}, "name")
+		}, "name", true)
 	write(t, filepath.Join(folder, "serve.sh"), string(script))
 	write(t, filepath.Join(folder, "runtime/serve"), fakeServer)
 	for name, m := range map[string]os.FileMode{"serve.sh": 0o755, "runtime/serve": mode} {
@@ -112,7 +112,7 @@ func runScript(t *testing.T, dir string, env []string, args ...string) string {
 
 func checkServed(t *testing.T, folder, out string, copied bool) {
 	t.Helper()
-	for _, want := range []string{"arg=--weights\narg=" + folder + "/weights\n", "arg=--model\narg=a 'b' $c\n", "arg=--port\narg=8000\n", "arg=--thinking\narg=off\n"} {
+	for _, want := range []string{"arg=--weights\narg=" + folder + "/weights\n", "arg=--model\narg=a 'b' $c\n", "arg=--port\narg=8000\n", "arg=--thinking\narg=off\n", "arg=--selftest\narg=" + folder + "/runtime/selftest.json\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)
 		}
@@ -163,6 +163,24 @@ func TestShellWord(t *testing.T) {
 		}
 		if err != nil || string(out) != text {
 			t.Errorf("%q becomes %q (%v)", text, out, err)
+		}
+	}
+}
+
+func TestServeScriptNamesDevices(t *testing.T) {
+	for _, tc := range []struct {
+		device  string
+		devices []int64
+		want    string
+	}{
+		{"cpu", nil, " --device cpu --port 1 "},
+		{"cuda", []int64{0}, " --device cuda --devices 0 --port 1 "},
+		{"cuda", []int64{0, 1}, " --device cuda --devices 0,1 --port 1 "},
+	} {
+		runtime := config.Runtime{Device: config.Argument[string]{Value: tc.device}, Devices: config.Argument[[]int64]{Value: tc.devices}}
+		serve := config.Serve{Port: config.Argument[int64]{Value: 1}}
+		if got := string(serveScript(runtime, serve, "name", false)); !strings.Contains(got, tc.want) {
+			t.Errorf("no %q in:\n%s", tc.want, got)
 		}
 	}
 }

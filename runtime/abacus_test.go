@@ -135,7 +135,7 @@ func TestPaddingNeverAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	size := text.tokenizer.VocabularySize()
-	loaded, err := loadModel(options{weights: ternary, slots: 1, context: 64}, size)
+	loaded, err := loadModel(options{weights: ternary, slots: 1, context: 64}, size, nil)
 	if err != nil || loaded.Vocabulary() <= size {
 		t.Fatalf("%d ids of %d: %v", size, loaded.Vocabulary(), err)
 	}

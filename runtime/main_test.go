@@ -20,6 +20,12 @@ import (
 
 const ternary = "../examples/abacus/ternary"
 
+// run is the program with these arguments; it returns the exit code.
+func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int {
+	p := &process{args: args, stdout: stdout, stderr: stderr, signals: signals}
+	return p.run().code
+}
+
 // program is the runtime, running in this process.
 type program struct {
 	url     string // http://127.0.0.1:port
@@ -176,6 +182,10 @@ func TestUsage(t *testing.T) {
 		{"--weights x --context 1", "--context has to be at least 16, not 1"},
 		{"--weights x --queue 0", "--queue has to be at least 1, not 0"},
 		{"--weights x --device tpu", `--device has to be cpu or cuda, not "tpu"`},
+		{"--weights x --device cuda --devices 0,x", `--devices has to be indexes parted by commas, such as 0 or 0,1, not "0,x"`},
+		{"--weights x --device cuda --devices -1", `--devices has to be indexes parted by commas, such as 0 or 0,1, not "-1"`},
+		{"--weights x --device cuda --write-selftest x", "--write-selftest computes on the CPU: leave --device out"},
+		{"--weights x --devices 0", "--devices needs --device cuda"},
 		{"--weights x --drain -1s", "--drain has to be at least 0s, not -1s"},
 	} {
 		var stdout, stderr bytes.Buffer
@@ -224,7 +234,7 @@ func TestCannotStart(t *testing.T) {
 		{"port in use", []string{"--weights", ternary, "--port", port}, "address already in use"},
 		{"cuda", []string{"--weights", ternary, "--device", "cuda"}, "--device cuda: this program was built without CUDA"},
 		{"no selftest", []string{"--weights", ternary, "--selftest", "nowhere.json"}, "open nowhere.json: no such file or directory"},
-		{"an empty selftest", []string{"--weights", ternary, "--selftest", file(`[]`)}, "it has no answers"},
+		{"no object in a selftest", []string{"--weights", ternary, "--selftest", file(`[[]]`)}, "read "},
 		{"a selftest of other fields", []string{"--weights", ternary, "--selftest", file(`[{"Prompt":[1],"tokens":[1]}]`)}, `Prompt`},
 		{"a selftest without tokens", []string{"--weights", ternary, "--selftest", file(`[{"prompt":[1],"tokens":[]}]`)}, "answer 0: prompt or tokens are empty"},
 		{"a selftest of unknown tokens", []string{"--weights", ternary, "--selftest", file(`[{"prompt":[512],"tokens":[1]}]`)}, "answer 0: token 0 of the prompt is 512; ids are 0 to 511"},

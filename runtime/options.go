@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,8 +22,10 @@ const usage = `usage: runtime --weights DIR [flags]
   --slots N             sequences that run at a time (16)
   --context N           tokens of a sequence at most (8192, or less if the model has less)
   --queue N             requests that may wait for a slot (256)
-  --device cpu|cuda     where to compute (cpu)
+  --device cpu|cuda     where to compute (cpu); cuda never falls back to the CPU
+  --devices N,N...      with cuda: the devices, one copy of the model each (0)
   --selftest FILE       known answers to reproduce before serving
+  --write-selftest FILE write known answers, computed on the CPU, and end
   --drain DURATION      time that requests have to finish after SIGTERM (30s)
   --remove-copy DIR     once listening, remove the folder in which this program lies alone
   --version             alone: say what this is, and that it can be executed
@@ -42,9 +46,15 @@ type options struct {
 	context       int
 	queue         int
 	device        string
+	devices       []int // indexes; one, of no meaning, with the CPU
 	selftest      string
+	writeSelftest string
 	drain         time.Duration
 	removeCopy    string
+
+	// How a process that lost its device starts the one that replaces it.
+	restarted        bool // a second loss ends the program
+	listenDescriptor int  // of the listening socket; below 0: host and port are opened
 }
 
 func parseOptions(args []string) (o options, help bool, err error) {
@@ -61,14 +71,20 @@ func parseOptions(args []string) (o options, help bool, err error) {
 	set.IntVar(&o.context, "context", 8192, "")
 	set.IntVar(&o.queue, "queue", 256, "")
 	set.StringVar(&o.device, "device", "cpu", "")
+	devices := set.String("devices", "", "")
 	set.StringVar(&o.selftest, "selftest", "", "")
+	set.StringVar(&o.writeSelftest, "write-selftest", "", "")
 	set.DurationVar(&o.drain, "drain", 30*time.Second, "")
 	set.StringVar(&o.removeCopy, "remove-copy", "", "")
+	set.BoolVar(&o.restarted, "restarted", false, "")
+	set.IntVar(&o.listenDescriptor, "listen-descriptor", -1, "")
 	if err := set.Parse(args); err != nil {
 		return o, errors.Is(err, flag.ErrHelp), err
 	}
 	o.thinking = *thinking == "on"
+	o.devices, err = parseDevices(*devices)
 	switch {
+	case err != nil:
 	case set.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
 	case o.weights == "":
@@ -87,6 +103,10 @@ func parseOptions(args []string) (o options, help bool, err error) {
 		err = fmt.Errorf("--queue has to be at least 1, not %d", o.queue)
 	case o.device != "cpu" && o.device != "cuda":
 		err = fmt.Errorf("--device has to be cpu or cuda, not %q", o.device)
+	case *devices != "" && o.device != "cuda":
+		err = errors.New("--devices needs --device cuda")
+	case o.writeSelftest != "" && o.device != "cpu":
+		err = errWritesOnCPU
 	case o.drain < 0:
 		err = fmt.Errorf("--drain has to be at least 0s, not %v", o.drain)
 	}
@@ -94,4 +114,20 @@ func parseOptions(args []string) (o options, help bool, err error) {
 		o.model = filepath.Base(filepath.Clean(o.weights))
 	}
 	return o, false, err
+}
+
+// parseDevices reads indexes that commas part; none mean the first device.
+func parseDevices(list string) ([]int, error) {
+	if list == "" {
+		return []int{0}, nil
+	}
+	var devices []int
+	for word := range strings.SplitSeq(list, ",") {
+		index, err := strconv.Atoi(word)
+		if err != nil || index < 0 {
+			return nil, fmt.Errorf("--devices has to be indexes parted by commas, such as 0 or 0,1, not %q", list)
+		}
+		devices = append(devices, index)
+	}
+	return devices, nil
 }

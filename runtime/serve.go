@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"net"
 	"net/http"
 	"os"
-	"strconv"
 	"sync/atomic"
 	"time"
 
-	"slipway/manifest"
 	"slipway/runtime/api"
 	"slipway/runtime/engine"
 )
@@ -25,16 +22,14 @@ const cutGrace = 2 * time.Second
 // send its request.
 const newGrace = 500 * time.Millisecond
 
-// serve listens, loads in the background, and returns the exit code once
-// everything has ended.
-func serve(o options, events *lineLog, signals <-chan os.Signal) (int, error) {
-	if o.device == "cuda" {
-		err := errors.New("--device cuda: this program was built without CUDA")
-		return exitCannotRun, manifest.WithHint(err, "build it with -tags cuda, or serve with --device cpu")
+// serve listens, loads in the background, and returns once everything has ended.
+func (p *process) serve(o options, events *lineLog) ending {
+	if err := checkBackend(o.device); err != nil {
+		return ending{code: exitCannotRun, err: err}
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(o.host, strconv.Itoa(o.port)))
+	listener, err := listen(o)
 	if err != nil {
-		return exitCannotRun, err // "listen tcp 0.0.0.0:8000: bind: address already in use"
+		return ending{code: exitCannotRun, err: err} // "listen tcp 0.0.0.0:8000: bind: address already in use"
 	}
 	events.print("listening on " + listener.Addr().String())
 	if program, err := os.Executable(); err == nil && o.removeCopy != "" {
@@ -48,8 +43,9 @@ func serve(o options, events *lineLog, signals <-chan os.Signal) (int, error) {
 	broken := make(chan error, 2)
 	go func() { broken <- web.Serve(listener) }()
 	loaded := make(chan *engine.Engine, 1)
+	lost := make(chan error, 1)
 	go func() {
-		m, err := start(o, server, events)
+		m, err := p.start(o, server, events)
 		if err != nil {
 			broken <- err
 			return
@@ -57,15 +53,20 @@ func serve(o options, events *lineLog, signals <-chan os.Signal) (int, error) {
 		server.Ready(m)
 		events.print("ready")
 		loaded <- m.Engine
+		<-m.Engine.Lost()
+		lost <- m.Engine.Healthy()
 	}()
 	select {
 	case err := <-broken:
 		web.Close()
-		return exitCannotRun, err
-	case received := <-signals:
+		return ending{code: exitCannotRun, err: err}
+	case err := <-lost:
+		return p.abandon(o, listener, server, web, events, err)
+	case received := <-p.signals:
 		events.print("stopping: " + received.String())
 	}
-	return drain(o, server, web, open, loaded, events, signals)
+	code, err := drain(o, server, web, open, loaded, events, p.signals)
+	return ending{code: code, err: err}
 }
 
 // drain closes the port, lets the requests in flight finish, and ends them when

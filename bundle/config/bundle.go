@@ -86,6 +86,10 @@ type Runtime struct {
 	Kind   string // "native"
 	At     Position
 	Device Argument[string] // "cuda", the default, or "cpu"
+	// Devices are the indexes of the GPUs, each of which gets a copy of the model;
+	// empty with device "cpu".
+	Devices  Argument[[]int64]
+	Selftest Argument[*bool] // ship answers to reproduce before serving; nil: if the model is small enough
 }
 
 // Serve is how the bundle answers.
@@ -192,7 +196,7 @@ func (b *Bundle) checkProfile(s *section) {
 	name := b.Profile.Value
 	if !strings.HasSuffix(name, profileSuffix) {
 		if _, shipped := profiles.Shipped(name); !shipped {
-			s.fault("profile", suggest(name, profiles.Names())+" (or a file that ends in .hcl)", "profile %q is not a shipped one", manifest.Clip(name))
+			s.fault("profile", Suggest(name, profiles.Names())+" (or a file that ends in .hcl)", "profile %q is not a shipped one", manifest.Clip(name))
 		}
 		return
 	}
@@ -272,7 +276,7 @@ func (b *Bundle) checkBaseLabel(s *section, label string) {
 	}
 	remedy := fmt.Sprintf("write base %q { ... }, or leave the argument out", manifest.Clip(label))
 	if len(labels) > 0 {
-		remedy = suggest(label, labels)
+		remedy = Suggest(label, labels)
 	}
 	s.fault("base", remedy, "no base block is labelled %q", manifest.Clip(label))
 }
@@ -346,17 +350,58 @@ func (b *Bundle) readRuntime(file *section) {
 	kinds := []string{"native", "python"}
 	switch s.label {
 	case "native":
-		b.Runtime = &Runtime{Kind: s.label, At: position(s.header), Device: s.choice("device", "cuda", "cuda", "cpu")}
+		b.Runtime = &Runtime{Kind: s.label, At: position(s.header), Device: s.choice("device", "cuda", "cuda", "cpu"), Devices: s.devices("devices")}
+		if b.Runtime.Selftest.At = position(s.at("selftest")); s.find("selftest") != nil {
+			value := s.flag("selftest", false).Value
+			b.Runtime.Selftest.Value = &value
+		}
+		b.Runtime.completeDevices(s)
 	case "python":
 		s.texts("command", nil, true, nil)
 		s.problems.add(s.header, "remove the block; a serve.sh of your own ships with a files block", "runtime \"python\": not built yet")
 	default:
 		if s.label != "" {
-			s.problems.add(s.labelRange, suggest(s.label, kinds), "runtime %q is unknown", manifest.Clip(s.label))
+			s.problems.add(s.labelRange, Suggest(s.label, kinds), "runtime %q is unknown", manifest.Clip(s.label))
 		}
 		return // which arguments it takes is unknown too
 	}
 	s.finish()
+}
+
+// maxDevice bounds a GPU's index: no machine has so many.
+const maxDevice = 63
+
+// devices reads a list of GPUs' indexes; one that stands twice has two copies.
+func (s *section) devices(name string) Argument[[]int64] {
+	out := Argument[[]int64]{At: position(s.at(name))}
+	expression := s.find(name)
+	if expression == nil {
+		return out
+	}
+	elements, ok := literalList(expression)
+	if !ok || len(elements) == 0 {
+		s.fault(name, fmt.Sprintf("write %s = [0]", name), "%q is not a list of GPUs' indexes", name)
+		return out
+	}
+	for i, element := range elements {
+		value, ok := literalWhole(element)
+		if !ok || value < 0 || value > maxDevice {
+			s.problems.add(element.Range(), "", "%s[%d] is not a whole number %s", name, i, interval(0, maxDevice))
+			continue
+		}
+		out.Value = append(out.Value, value)
+	}
+	return out
+}
+
+// completeDevices fills in the first GPU where the block names none.
+func (r *Runtime) completeDevices(s *section) {
+	switch {
+	case r.Device.Value == "cuda" && s.find("devices") == nil:
+		r.Devices.Value = []int64{0}
+	case r.Device.Value == "cpu" && s.find("devices") != nil:
+		s.fault("devices", `remove it, or write device = "cuda"`, "\"devices\" are GPUs, and the device is \"cpu\"")
+	}
 }
 
 func (b *Bundle) readServe(file *section) {

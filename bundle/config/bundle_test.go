@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -83,7 +84,7 @@ func TestParseWhole(t *testing.T) {
 			Target: ".", At: at(23, 1), From: Argument[string]{".", at(24, 3)},
 			Include: Argument[[]string]{[]string{"**"}, at(23, 1)}, Exclude: Argument[[]string]{nil, at(23, 1)},
 		}},
-		Runtime: &Runtime{Kind: "native", At: at(26, 1), Device: Argument[string]{"cpu", at(27, 3)}},
+		Runtime: &Runtime{Kind: "native", At: at(26, 1), Device: Argument[string]{"cpu", at(27, 3)}, Devices: Argument[[]int64]{nil, at(26, 1)}, Selftest: Argument[*bool]{nil, at(26, 1)}},
 		Serve: Serve{
 			At: at(29, 1), Port: Argument[int64]{9000, at(30, 3)}, Model: Argument[string]{"qwen", at(31, 3)},
 			Thinking: Argument[string]{"on", at(32, 3)}, AnswerReserve: Argument[int64]{256, at(33, 3)},
@@ -210,5 +211,28 @@ func TestMatchGlob(t *testing.T) {
 	f := Files{Include: Argument[[]string]{Value: []string{"**"}}, Exclude: Argument[[]string]{Value: []string{"**/*.pyc"}}}
 	if !f.Selects("a/b.py") || f.Selects("a/b.pyc") {
 		t.Error("Selects does not exclude")
+	}
+}
+
+func TestDevices(t *testing.T) {
+	for written, want := range map[string]string{
+		"":                                     "cuda [0] <nil>",
+		"  device = \"cpu\"\n":                 "cpu [] <nil>",
+		"  devices = [0, 0]\n":                 "cuda [0 0] <nil>",
+		"  devices = [1]\n  selftest = true\n": "cuda [1] true",
+		"  selftest = false\n":                 "cuda [0] false",
+	} {
+		b, err := ParseBundle([]byte(strings.Replace(whole, "  device = \"cpu\"\n", written, 1)), "bundle.hcl")
+		if err != nil {
+			t.Errorf("%q: %v", written, err)
+			continue
+		}
+		selftest := "<nil>"
+		if v := b.Runtime.Selftest.Value; v != nil {
+			selftest = fmt.Sprint(*v)
+		}
+		if got := fmt.Sprintf("%s %v %s", b.Runtime.Device.Value, b.Runtime.Devices.Value, selftest); got != want {
+			t.Errorf("%q gives %s, want %s", written, got, want)
+		}
 	}
 }

@@ -5,37 +5,37 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"slipway/manifest"
 )
 
 // Init looks at a folder of weights and returns the text of a bundle.hcl for
-// it, each line with the reason why it is there. The text loads with
-// LoadBundle from that folder. A folder without *.safetensors files is an
-// error that says where they were looked for. Nothing is written.
-func Init(dir string) ([]byte, error) {
+// it, each line with the reason why it is there, and notes, a line each, on what
+// the text leaves out and how to take it. The text loads with LoadBundle from
+// that folder. A folder without *.safetensors files is an error that says where
+// they were looked for. Nothing is written.
+func Init(dir string) (text []byte, notes []string, err error) {
 	found, err := inspect(dir)
 	if err != nil {
-		return nil, fmt.Errorf("inspect %s: %w", dir, err)
+		return nil, nil, fmt.Errorf("inspect %s: %w", dir, err)
 	}
 	if len(found.weights) == 0 {
 		if len(found.links) > 0 {
-			return nil, manifest.WithHint(fmt.Errorf("inspect %s: %s is a symbolic link", dir, found.links[0]), "a bundle holds no links; copy what it points to, with `cp -rL` for a whole folder")
+			return nil, nil, manifest.WithHint(fmt.Errorf("inspect %s: %s is a symbolic link", dir, found.links[0]), "a bundle holds no links; copy what it points to, with `cp -rL` for a whole folder")
 		}
 		err := fmt.Errorf("inspect %s: no *.safetensors file in it or in the folders below it, %d deep; seen: %s", dir, maxFolderDepth, found.seen())
-		return nil, manifest.WithHint(err, "name the folder that holds the weights, or one above it")
+		return nil, nil, manifest.WithHint(err, "name the folder that holds the weights, or one above it")
 	}
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	text := found.write(bundleName(filepath.Base(absolute)))
+	text = found.write(bundleName(filepath.Base(absolute)))
 	if _, err := ParseBundle(text, filepath.Join(dir, "bundle.hcl")); err != nil {
-		return nil, fmt.Errorf("write bundle.hcl for %s: %w", dir, err)
+		return nil, nil, fmt.Errorf("write bundle.hcl for %s: %w", dir, err)
 	}
-	return text, nil
+	return text, found.notes(), nil
 }
 
 // bundleName makes a bundle's name of a folder's: lower case, what a name may
@@ -105,6 +105,9 @@ func (f *folder) writeWeights(w *hclWriter, weights weightFolder, label string, 
 		what += "; config.json: " + strings.Join(weights.architectures, ", ")
 	}
 	w.comment(what)
+	if f.serves() && len(f.weights) == 1 && weights.path != "weights" {
+		w.comment("in the bundle these lie in weights/: that is where serve.sh has to look for them")
+	}
 	w.open("weights %s", quote(label))
 	if based && label == "language" {
 		w.line(`base = "language"`)
@@ -120,10 +123,11 @@ func (f *folder) writeWeights(w *hclWriter, weights weightFolder, label string, 
 }
 
 func (f *folder) writeFiles(w *hclWriter) {
-	if f.code {
-		w.comment("the program that serves")
-		w.open(`files "code"`)
-		w.line(`from = "code"`)
+	for _, name := range f.programs {
+		w.comment("programs, or files that serve.sh names")
+		w.open("files %s", quote(name))
+		w.line("from = %s", quote(name))
+		w.line(`exclude = ["**/__pycache__/**"]`)
 		w.close()
 	}
 	if f.wheels > 0 {
@@ -149,7 +153,7 @@ func (f *folder) writeFiles(w *hclWriter) {
 // writeServing settles how the bundle answers. A folder with a serve.sh brings
 // its own server.
 func (f *folder) writeServing(w *hclWriter) {
-	if !slices.Contains(f.rootFiles, "serve.sh") {
+	if !f.serves() {
 		w.comment("no serve.sh here: the server that is bundled; \"cuda\" never falls back to the CPU")
 		w.open(`runtime "native"`)
 		device := "cpu"
@@ -198,7 +202,7 @@ type hclWriter struct {
 func (w *hclWriter) bytes() []byte { return w.out.Bytes() }
 
 func (w *hclWriter) comment(text string) {
-	if w.out.Len() > 0 {
+	if w.out.Len() > 0 && !w.commented {
 		w.out.WriteByte('\n')
 	}
 	// A comment ends with its line.

@@ -31,7 +31,28 @@ var folders = map[string]map[string]string{
 		"weights/language/a.safetensors": "", "weights/language/config.json": smallConfig, "weights/language/quantization_manifest.json": tinyManifest,
 		"weights/vision/a.safetensors": "", "DATA.md": "",
 	},
+	"own server": { // beside the weights, with what else lies there
+		"model.safetensors": "", "config.json": smallConfig, "serve.sh": "exec python3 server.py --requirements requirements.txt --templates prompts/a.txt\n",
+		"server.py": "", "start.sh": "", "requirements.txt": "", "prompts/a.txt": "", "app/util.py": "", "app/__pycache__/util.pyc": "",
+		"notes.txt": "", "data/train.jsonl": "", "venv/pyvenv.cfg": "", "venv/a.py": "", ".env": "", "strange[1].py": "",
+	},
+	"no start": {"weights/model.safetensors": "", "config.json": smallConfig, "server.py": "", "code/more.py": ""},
 	`od"d${x}`: {`we"ights/%{a}/m[1].safetensors`: "", `we"ights/%{a}/m[1].safetensors.index.json`: "{}"},
+}
+
+// folderNotes are what init says of them beside the text.
+var folderNotes = map[string][]string{
+	"own server": {
+		`left out: data/; to take it: files "data" { from = "data" }`,
+		`left out: notes.txt; to take it: files "." { from = "notes.txt" }`,
+		`left out: strange[1].py; to take it: files "." { from = "strange[1].py" }`,
+		`left out: venv/; to take it: files "venv" { from = "venv" }`,
+	},
+	"no start": {
+		"nothing starts server.py, code/: there is no serve.sh, so that the bundle's own server answers",
+		"  to serve with it: write a serve.sh that starts it on port 8000, and run slipway init again",
+		`left out: config.json; to take it: files "weights" { from = "config.json" }`,
+	},
 }
 
 func makeFolder(t *testing.T, name string, files map[string]string) string {
@@ -50,11 +71,14 @@ func TestInit(t *testing.T) {
 	for name, files := range folders {
 		t.Run(name, func(t *testing.T) {
 			dir := makeFolder(t, name, files)
-			text, err := Init(dir)
+			text, notes, err := Init(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
 			golden(t, "init/"+bundleName(name)+".hcl", string(text))
+			if got, want := strings.Join(notes, "\n"), strings.Join(folderNotes[name], "\n"); got != want {
+				t.Errorf("notes:\n%s\nwant:\n%s", got, want)
+			}
 			if _, err := os.Stat(filepath.Join(dir, "bundle.hcl")); err == nil {
 				t.Fatal("Init wrote bundle.hcl")
 			}
@@ -82,16 +106,16 @@ func TestInitRefuses(t *testing.T) {
 		{"unusable path", map[string]string{"w:1/x.safetensors": ""}, "contains a colon"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			text, err := Init(makeFolder(t, "m", test.files))
+			text, _, err := Init(makeFolder(t, "m", test.files))
 			if err == nil || !strings.Contains(err.Error(), test.want) || text != nil {
 				t.Errorf("got %q, %v; want %q", text, err, test.want)
 			}
 		})
 	}
-	if _, err := Init(makeFolder(t, "m", nil)); manifest.Hint(err) == "" {
+	if _, _, err := Init(makeFolder(t, "m", nil)); manifest.Hint(err) == "" {
 		t.Error("no hint")
 	}
-	if _, err := Init(filepath.Join(t.TempDir(), "absent")); err == nil {
+	if _, _, err := Init(filepath.Join(t.TempDir(), "absent")); err == nil {
 		t.Error("absent folder: no error")
 	}
 }

@@ -24,20 +24,16 @@ const (
 	maxQuantization = 64 << 20
 )
 
-// rootFileNames are the files of a submission's root that no other block takes.
-var rootFileNames = []string{
-	"serve.sh", "architecture.json", "STARTING_ARTIFACT.json", "backbone_contract.json", "README.md", "LICENSE",
-}
-
 // folder is what Init saw.
 type folder struct {
 	entries      []string // names at the root, sorted
 	weights      []weightFolder
-	quantization bool // a quantization manifest stands at the root
-	code         bool
-	wheels       int // *.whl files in wheels/
+	quantization bool     // a quantization manifest stands at the root
+	programs     []string // folders at the root that hold what serves
+	wheels       int      // *.whl files in wheels/
 	data, logs   bool
-	rootFiles    []string
+	rootFiles    []string // that no block but files "." takes
+	left         []string // names at the root that no block takes, folders with a slash
 
 	baseModel, baseRevision string   // as the quantization manifest says
 	links                   []string // shards that are symbolic links
@@ -69,16 +65,15 @@ func inspect(dir string) (*folder, error) {
 	}
 	for _, entry := range entries {
 		f.entries = append(f.entries, entry.Name())
-		if entry.Type().IsRegular() && slices.Contains(rootFileNames, entry.Name()) {
-			f.rootFiles = append(f.rootFiles, entry.Name())
-		}
 	}
 	f.quantization = isRegular(tree, manifest.QuantizationPath)
 	f.data = isRegular(tree, "DATA.md")
-	f.code = holds(tree, "code/*") > 0
 	f.wheels = holds(tree, "wheels/*.whl")
 	f.logs = holds(tree, "provenance/*.log") > 0
 	if err := f.findWeights(tree); err != nil {
+		return nil, err
+	}
+	if err := f.sort(tree, entries); err != nil {
 		return nil, err
 	}
 	if err := f.findPinned(); err != nil {

@@ -47,7 +47,7 @@ func LoadProfile(nameOrPath string) (profiles.Profile, manifest.Digest, error) {
 	data, ok := profiles.Shipped(nameOrPath)
 	if !ok {
 		err := fmt.Errorf("profile %q is not a shipped one", manifest.Clip(nameOrPath))
-		return profiles.Profile{}, manifest.Digest{}, manifest.WithHint(err, suggest(nameOrPath, profiles.Names())+" (or a file that ends in .hcl)")
+		return profiles.Profile{}, manifest.Digest{}, manifest.WithHint(err, Suggest(nameOrPath, profiles.Names())+" (or a file that ends in .hcl)")
 	}
 	profile, err := ParseProfile(data, nameOrPath+profileSuffix, profiles.Files())
 	return profile, manifest.DigestBytes(data), err
@@ -115,7 +115,7 @@ func (s *section) gates(name string, allowed []string) []string {
 		case slices.Contains(seen, gate):
 			return fmt.Errorf("%q is listed twice", gate)
 		case !slices.Contains(gateNames, gate):
-			return fmt.Errorf("unknown gate %q; %s", manifest.Clip(gate), suggest(gate, gateNames))
+			return fmt.Errorf("unknown gate %q; %s", manifest.Clip(gate), Suggest(gate, gateNames))
 		case !slices.Contains(allowed, gate):
 			return fmt.Errorf("gate %q is not one of the profile's gates", gate)
 		}
@@ -194,10 +194,11 @@ func readTernary(file *section, p *profiles.Profile) {
 		StoredAtMost:  s.ratio("stored_at_most"),
 		Counting:      s.choice("counting", "observed", "observed", "strict").Value,
 		GroupMinimum:  s.whole("group_minimum", 1, 1, 1<<30).Value,
+		Unreferenced:  profiles.Unreferenced(s.choice("unreferenced", "", string(profiles.CountUnreferenced), string(profiles.ForbidUnreferenced)).Value),
 		WhenDeclared:  s.flag("when_declared", false).Value,
 		Formats: s.texts("formats", nil, false, func(kind string) error {
 			if kinds := append(manifest.PackedFormats(), manifest.KindLiteral); !slices.Contains(kinds, kind) {
-				return fmt.Errorf("unknown kind %q; %s", manifest.Clip(kind), suggest(kind, kinds))
+				return fmt.Errorf("unknown kind %q; %s", manifest.Clip(kind), Suggest(kind, kinds))
 			}
 			return nil
 		}).Value,

@@ -95,6 +95,9 @@ func TestParseProfileTernaryChat(t *testing.T) {
 	}; !reflect.DeepEqual(required, want) {
 		t.Errorf("required %v", required)
 	}
+	if p.Ternary == nil || !p.Ternary.ForbidsUnreferenced() {
+		t.Errorf("ternary rule %+v", p.Ternary)
+	}
 	if len(p.Gates) != len(gateNames) || p.VisionMTP != profiles.MayOmit || p.MaxBytes != 0 {
 		t.Errorf("%d gates, vision and MTP %s, %d bytes", len(p.Gates), p.VisionMTP, p.MaxBytes)
 	}
@@ -208,6 +211,7 @@ var profileFaults = []struct{ name, old, new string }{
 	{"ratio", `"95/100"`, `"0.95"`},
 	{"ratio-zero", `"95/100"`, `"95/0"`},
 	{"counting", `"observed"`, `"observe"`},
+	{"unreferenced", `"observed"`, "\"observed\"\n  unreferenced = \"forbidden\""},
 	{"format", `"literal"]`, `"literel"]`},
 	{"required-path", "ternary {\n", "required \"../x\" {\n  why = \"y\"\n}\n\nternary {\n"},
 	{"no-why", "ternary {\n", "required \"x\" {\n}\n\nternary {\n"},

@@ -171,7 +171,7 @@ func (s *section) finish() {
 		if slices.Contains(s.arguments, name) {
 			continue
 		}
-		remedy := suggest(name, s.arguments)
+		remedy := Suggest(name, s.arguments)
 		if slices.Contains(s.blocks, name) {
 			remedy = fmt.Sprintf("%s is a block: write %s { ... } without an equals sign", name, name)
 		}
@@ -181,7 +181,7 @@ func (s *section) finish() {
 		if slices.Contains(s.blocks, b.Type) {
 			continue
 		}
-		remedy := suggest(b.Type, s.blocks)
+		remedy := Suggest(b.Type, s.blocks)
 		if slices.Contains(s.arguments, b.Type) {
 			remedy = fmt.Sprintf("%s is an argument: write %s = ...", b.Type, b.Type)
 		}

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// suggest returns the remedy for a misspelt name: the nearest of the allowed
+// Suggest returns the remedy for a misspelt name: the nearest of the allowed
 // names, or all of them where none is near.
-func suggest(given string, allowed []string) string {
+func Suggest(given string, allowed []string) string {
 	best, bestDistance := "", max(1, min(3, len(given)/3))+1
 	for _, name := range allowed {
 		if d := editDistance(given, name); d < bestDistance {

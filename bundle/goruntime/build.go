@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,9 +25,11 @@ import (
 
 // Tools is what a build takes from the machine: where the go command is, and
 // the variables that say where it keeps modules and its cache. None of them
-// changes a byte of the result.
+// changes a byte of the result. With CUDA a C compiler takes part, and another
+// one gives other bytes.
 type Tools struct {
 	Go          string   // path of the go command
+	GCC         string   // path of the C compiler; only builds with CUDA need it
 	Environment []string // NAME=value; only the names in Passed are used
 	CacheDir    string   // finished builds
 
@@ -35,8 +38,9 @@ type Tools struct {
 	// care for what is left when this program is killed.
 	WorkFolder func(pattern string) (folder string, done func() error, err error)
 
-	// Prebuilt are the runtimes that a release of slipway carries, by device.
-	Prebuilt map[string][]byte
+	// Prebuilt are the runtimes that a release of slipway carries, serve-DEVICE
+	// each; nil: none.
+	Prebuilt fs.FS
 }
 
 // Passed are the variables that reach the go command. Everything else of the
@@ -68,14 +72,14 @@ var ErrTools = errors.New("this machine cannot build it")
 // are the wanted ones; a zero want takes nothing from the cache, and neither
 // does a file that was damaged there.
 func Build(ctx context.Context, source *Source, device string, want manifest.Digest, tools Tools) (*Built, error) {
-	if device != "cpu" {
-		return nil, manifest.WithHint(fmt.Errorf("build the runtime: device %q is not built yet", device), `write device = "cpu" in the runtime block`)
+	if !slices.Contains(Devices, device) {
+		return nil, fmt.Errorf("build the runtime: device %q is unknown", device)
 	}
 	toolchain, err := source.toolchain()
 	if err != nil {
 		return nil, err
 	}
-	locked := Locked{Device: device, Target: target, Go: toolchain, Flags: flags, Source: source.Digest}
+	locked := Locked{Device: device, Target: target, Go: toolchain, Flags: flagsOf(device), Source: source.Digest}
 	if tools.CacheDir == "" {
 		return nil, manifest.WithHint(errors.New("build the runtime: there is no cache folder to build into"), "set SLIPWAY_CACHE, or HOME")
 	}
@@ -83,20 +87,37 @@ func Build(ctx context.Context, source *Source, device string, want manifest.Dig
 	if !want.IsZero() && locked.measure(cached) == nil && locked.Runtime == want {
 		return &Built{cached, locked}, nil
 	}
-	if prebuilt := tools.Prebuilt[device]; !want.IsZero() && manifest.DigestBytes(prebuilt) == want {
+	if prebuilt := tools.prebuilt(device); !want.IsZero() && manifest.DigestBytes(prebuilt) == want {
 		if err := keep(cached, prebuilt); err != nil {
 			return nil, fmt.Errorf("unpack the runtime: %w", err)
 		}
 		locked.Runtime, locked.Size = want, int64(len(prebuilt))
 		return &Built{cached, locked}, nil
 	}
-	if err := compile(ctx, source, toolchain, cached, tools); err != nil {
+	if device == cuda {
+		if locked.GCC, err = tools.compiler(ctx); err != nil {
+			return nil, fmt.Errorf("build the runtime for CUDA: %w", err)
+		}
+	}
+	if err := compile(ctx, source, locked, cached, tools); err != nil {
 		return nil, fmt.Errorf("build the runtime: %w", err)
 	}
 	if err := locked.measure(cached); err != nil {
 		return nil, fmt.Errorf("build the runtime: %w", err)
 	}
 	return &Built{cached, locked}, nil
+}
+
+// prebuilt returns what a release carries for a device, nil if nothing.
+func (t *Tools) prebuilt(device string) []byte {
+	if t.Prebuilt == nil {
+		return nil
+	}
+	data, err := fs.ReadFile(t.Prebuilt, "serve-"+device)
+	if err != nil {
+		return nil
+	}
+	return data
 }
 
 // Check holds a build against the lock.
@@ -111,6 +132,9 @@ func (b *Built) Check(lock *Lock) error {
 	case want.Go != b.Locked.Go || want.Target != b.Locked.Target || !slices.Equal(want.Flags, b.Locked.Flags):
 		return manifest.WithHint(fmt.Errorf("runtime.lock was made by %s for %s with %v, this is %s for %s with %v",
 			want.Go, want.Target, want.Flags, b.Locked.Go, b.Locked.Target, b.Locked.Flags), remedy)
+	case want.Runtime != b.Locked.Runtime && want.GCC != b.Locked.GCC:
+		return manifest.WithHint(fmt.Errorf("the runtime differs from runtime.lock, which was made with %s; this machine has %s", want.GCC, b.Locked.GCC),
+			"use a release of slipway, which carries it, or that compiler; "+remedy)
 	case want.Runtime != b.Locked.Runtime:
 		return manifest.WithHint(fmt.Errorf("the runtime differs from runtime.lock: want %s, built %s from the same source, Go and flags", want.Runtime, b.Locked.Runtime),
 			"the Go installation may be changed or damaged; "+remedy)
@@ -147,7 +171,7 @@ func (s *Source) toolchain() (string, error) {
 
 // compile writes the source into a temporary folder, builds it, and gives the
 // result its name when it is complete.
-func compile(ctx context.Context, source *Source, toolchain, result string, tools Tools) error {
+func compile(ctx context.Context, source *Source, locked Locked, result string, tools Tools) error {
 	if tools.Go == "" {
 		return manifest.WithHint(fmt.Errorf("%w: there is no go command", ErrTools), "install Go, or use a release of slipway (go build -tags release), which carries the runtime")
 	}
@@ -162,21 +186,53 @@ func compile(ctx context.Context, source *Source, toolchain, result string, tool
 	if err := source.write(filepath.Join(work, "source")); err != nil {
 		return err
 	}
-	if err := fetch(ctx, work, toolchain, tools); err != nil {
-		return err
-	}
-	out := filepath.Join(work, "serve")
-	command := exec.CommandContext(ctx, tools.Go, append(append([]string{"build"}, flags...), "-o", out, "./runtime")...)
-	command.Dir = filepath.Join(work, "source")
-	command.Env = environment(toolchain, work, tools.Environment)
-	if err := run(ctx, command); err != nil {
-		return err
-	}
-	data, err := os.ReadFile(out)
+	c := &compilation{tools: tools, work: work, environment: environment(locked.Go, work, tools.Environment)}
+	data, err := c.build(ctx, source, locked.Device)
 	if err != nil {
 		return err
 	}
 	return keep(result, data)
+}
+
+// compilation is one build in a folder of its own.
+type compilation struct {
+	tools       Tools
+	work        string // the source is in source/ below it
+	environment []string
+}
+
+// build returns the program.
+func (c *compilation) build(ctx context.Context, source *Source, device string) ([]byte, error) {
+	list := []string{"list", "-mod=readonly", "-deps", "-f", "{{with .Error}}{{.}}{{end}}"}
+	build := append([]string{"build"}, flags...)
+	if device == cuda {
+		if err := c.addCUDA(ctx, source); err != nil {
+			return nil, err
+		}
+		list, build = append(list, cudaTag), append(build, cudaTag)
+	}
+	// First it is made sure that the toolchain and every module are there, so that
+	// what fails after it is the source's fault.
+	if _, err := c.run(ctx, append(list, "./runtime")...); err != nil {
+		return nil, c.lacking(ctx, err)
+	}
+	out := filepath.Join(c.work, "serve")
+	if _, err := c.run(ctx, append(build, "-o", out, "./runtime")...); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(out)
+	if err == nil && device == cuda {
+		err = checkLibraries(data)
+	}
+	return data, err
+}
+
+// lacking says that what failed is the machine's fault, unless it was interrupted.
+func (c *compilation) lacking(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrTools, err)
 }
 
 func (t *Tools) workFolder(pattern string) (folder string, done func() error, err error) {
@@ -187,34 +243,24 @@ func (t *Tools) workFolder(pattern string) (folder string, done func() error, er
 	return folder, func() error { return os.RemoveAll(folder) }, err
 }
 
-// fetch makes sure that the toolchain and every module are there, so that what
-// fails after it is the source's fault.
-func fetch(ctx context.Context, work, toolchain string, tools Tools) error {
-	command := exec.CommandContext(ctx, tools.Go, "list", "-mod=readonly", "-deps", "-f", "{{with .Error}}{{.}}{{end}}", "./runtime")
-	command.Dir = filepath.Join(work, "source")
-	command.Env = environment(toolchain, work, tools.Environment)
-	if err := run(ctx, command); err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		return fmt.Errorf("%w: %w", ErrTools, err)
-	}
-	return nil
-}
-
-// run runs a go command; what it printed is part of its error.
-func run(ctx context.Context, command *exec.Cmd) error {
+// run runs a go command in the source and returns what it printed, which is part
+// of its error.
+func (c *compilation) run(ctx context.Context, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, c.tools.Go, args...)
+	command.Dir, command.Env = filepath.Join(c.work, "source"), c.environment
 	var said bytes.Buffer
 	command.Stdout, command.Stderr = &said, &said
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // it cleans up after itself
 	command.WaitDelay = 5 * time.Second
-	if err := command.Run(); err != nil {
+	err := command.Run()
+	text := strings.TrimSpace(said.String())
+	if err != nil {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return "", context.Cause(ctx)
 		}
-		return fmt.Errorf("go %s: %w\n%s", command.Args[1], err, strings.TrimSpace(said.String()))
+		return "", fmt.Errorf("go %s: %w\n%s", args[0], err, text)
 	}
-	return nil
+	return text, nil
 }
 
 // keep writes a finished runtime into the cache.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"slipway/internal/cudastub"
 	"slipway/manifest"
 	"slipway/manifest/content"
 )
@@ -69,10 +70,10 @@ func isSource(name string) bool {
 		return false
 	}
 	switch path.Ext(name) {
-	case ".go", ".s", ".cu", ".ptx", ".cubin", ".mod", ".sum":
+	case ".go", ".s", ".c", ".h", ".cu", ".cuh", ".ptx", ".cubin", ".mod", ".sum":
 		return true
 	}
-	return path.Base(name) == "LICENSE"
+	return path.Base(name) == "LICENSE" || name == cudastub.SymbolsPath || strings.HasPrefix(name, "runtime/kernels/cuda/build/")
 }
 
 func (s *Source) add(name string, data []byte) {
@@ -102,18 +103,19 @@ func (s *Source) finish() error {
 	return nil
 }
 
-// Tar writes the source with its lock as runtime/source.tar, in the format's
-// tar form.
-func (s *Source) Tar() ([]byte, error) {
-	files := slices.Clone(s.Files)
-	if s.Lock != nil {
-		files = append(files, manifest.File{Path: LockPath, Mode: manifest.ModeFile, Size: int64(len(s.Lock))})
-		manifest.SortFiles(files)
+// Tar writes the source as runtime/source.tar, in the format's tar form. With it
+// goes the lock of the one build that stands beside it in the bundle.
+func (s *Source) Tar(built Locked) ([]byte, error) {
+	lock, err := (&Lock{Schema: 1, Builds: []Locked{built}}).Encode()
+	if err != nil {
+		return nil, err
 	}
+	files := append(slices.Clone(s.Files), manifest.File{Path: LockPath, Mode: manifest.ModeFile, Size: int64(len(lock))})
+	manifest.SortFiles(files)
 	var out bytes.Buffer
-	err := content.WriteTar(&out, files, func(f manifest.File) (io.ReadCloser, error) {
+	err = content.WriteTar(&out, files, func(f manifest.File) (io.ReadCloser, error) {
 		if f.Path == LockPath {
-			return io.NopCloser(bytes.NewReader(s.Lock)), nil
+			return io.NopCloser(bytes.NewReader(lock)), nil
 		}
 		return io.NopCloser(bytes.NewReader(s.data[f.Path])), nil
 	})

@@ -2,10 +2,12 @@ package benchmarks
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"slices"
@@ -19,8 +21,7 @@ import (
 // These variables turn the test binary into a measured process.
 const (
 	childSubject = "SLIPWAY_BENCH_SUBJECT"
-	childWeights = "SLIPWAY_BENCH_CHILD_WEIGHTS"
-	childWork    = "SLIPWAY_BENCH_CHILD_WORK"
+	childPlace   = "SLIPWAY_BENCH_PLACE"      // JSON
 	childProfile = "SLIPWAY_BENCH_CPUPROFILE" // folder for CPU profiles; may be empty
 )
 
@@ -37,13 +38,17 @@ func TestMain(m *testing.M) {
 
 // runChild runs one subject and prints how long it took, in nanoseconds.
 func runChild(name string) error {
-	all := append([]subject{bare, remember, hold}, measured...)
+	all := append([]subject{bare, remember, hold, planning}, measured...)
 	i := slices.IndexFunc(all, func(s subject) bool { return s.name == name })
 	if i < 0 {
 		return fmt.Errorf("no subject is called %q", name)
 	}
+	var p place
+	if err := json.Unmarshal([]byte(os.Getenv(childPlace)), &p); err != nil {
+		return fmt.Errorf("read %s: %w", childPlace, err)
+	}
 	if folder := os.Getenv(childProfile); folder != "" {
-		file, err := os.Create(folder + "/" + name + ".pprof")
+		file, err := os.Create(folder + "/" + filepath.Base(p.Weights) + "-" + name + ".pprof")
 		if err != nil {
 			return err
 		}
@@ -53,7 +58,6 @@ func runChild(name string) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	p := place{weights: os.Getenv(childWeights), work: os.Getenv(childWork)}
 	start := time.Now()
 	if err := all[i].run(context.Background(), p); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -78,8 +82,12 @@ func measure(tb testing.TB, s subject, p place) result {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	where, err := json.Marshal(p)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	cmd := exec.Command(binary)
-	cmd.Env = append(os.Environ(), childSubject+"="+s.name, childWeights+"="+p.weights, childWork+"="+p.work)
+	cmd.Env = append(os.Environ(), childSubject+"="+s.name, childPlace+"="+string(where))
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError

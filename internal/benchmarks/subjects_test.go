@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"slipway/bundle"
 	"slipway/bundle/config"
 	"slipway/internal/generate"
+	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/manifest/layout"
 	"slipway/verify"
@@ -39,11 +41,12 @@ const (
 
 // place says where a subject finds and leaves things.
 type place struct {
-	weights string // checkpoint folder, flat
-	work    string // folder on the same file system; subjects share it
+	Weights string           // checkpoint folder, flat
+	Work    string           // folder on the same file system; subjects share it
+	Options generate.Options // what the checkpoint is
 }
 
-func (p place) in(name string) string { return filepath.Join(p.work, name) }
+func (p place) in(name string) string { return filepath.Join(p.Work, name) }
 
 // Names of what subjects leave in the work folder for later ones.
 const (
@@ -57,21 +60,27 @@ const (
 var bare = subject{"bare", nothing, bareByFile}
 
 // measured are compared with bare, in this order: later ones use what earlier
-// ones left. seal plans and hashes and writes nothing.
-var measured = []subject{
+// ones left.
+var measured = append(slices.Clone(reading), writing...)
+
+// reading writes none of the weights. seal plans and hashes and writes nothing.
+var reading = []subject{
 	{"bare-even", nothing, bareEven},
 	{"seal", build, seal},
 	{"layout-link", build, func(ctx context.Context, p place) error {
 		return writeLayout(ctx, p, p.in(linkedLayout), true, nil)
 	}},
 	{"verify-folder", check, func(ctx context.Context, p place) error {
-		tree, err := content.OpenFolder(ctx, p.weights)
-		return verifyTree(ctx, tree, err)
+		tree, err := content.OpenFolder(ctx, p.Weights)
+		return p.verify(ctx, tree, err)
 	}},
 	{"verify-layout", check, func(ctx context.Context, p place) error {
 		tree, err := layout.OpenTree(ctx, p.in(linkedLayout), "latest", p.in(linkedLayout))
-		return verifyTree(ctx, tree, err)
+		return p.verify(ctx, tree, err)
 	}},
+}
+
+var writing = []subject{
 	{bareCopy, nothing, bareCopyByFile},
 	{"layout-copy", build, func(ctx context.Context, p place) error {
 		return writeLayout(ctx, p, p.in(layoutOut), false, nil)
@@ -99,6 +108,15 @@ var remember = subject{"remember", nothing, func(ctx context.Context, p place) e
 	return cache.Save()
 }}
 
+// planning opens a folder, reads all headers and plans; it reads no weights.
+var planning = subject{"plan", build, func(ctx context.Context, p place) error {
+	plan, err := p.plan(ctx)
+	if err == nil && len(plan.Layers) == 0 {
+		err = errors.New("a plan without layers")
+	}
+	return err
+}}
+
 // hold reads a shard whole: the control of the memory test.
 var hold = subject{"hold", nothing, func(_ context.Context, p place) error {
 	shards, err := p.shards()
@@ -111,9 +129,9 @@ var hold = subject{"hold", nothing, func(_ context.Context, p place) error {
 }}
 
 func (p place) shards() ([]string, error) {
-	shards, err := filepath.Glob(filepath.Join(p.weights, "*.safetensors"))
+	shards, err := filepath.Glob(filepath.Join(p.Weights, "*.safetensors"))
 	if err == nil && len(shards) == 0 {
-		err = fmt.Errorf("no shard in %s", p.weights)
+		err = fmt.Errorf("no shard in %s", p.Weights)
 	}
 	return shards, err
 }
@@ -259,7 +277,7 @@ weights "language" {
   manifest = "quantization_manifest.json"
 }
 `
-	wanted, err := config.ParseBundle([]byte(source), filepath.Join(p.weights, "bundle.hcl"))
+	wanted, err := config.ParseBundle([]byte(source), filepath.Join(p.Weights, "bundle.hcl"))
 	if err != nil {
 		return nil, err
 	}
@@ -315,10 +333,11 @@ func writeFolder(ctx context.Context, p place, cache *content.DigestCache) error
 	return sealed.Close()
 }
 
-// verifyTree runs the gates of profile practice, held against the published
-// model's contract where the checkpoint is of its size. A finding is an error:
-// then not everything was measured.
-func verifyTree(ctx context.Context, tree *content.Tree, err error) error {
+// verify runs the gates of profile practice, which here takes the published
+// packing of Maple too, held against the published model's contract where every
+// tensor of it is one of the checkpoint's. A finding is an error: then not
+// everything was measured.
+func (p place) verify(ctx context.Context, tree *content.Tree, err error) error {
 	if err != nil {
 		return err
 	}
@@ -327,13 +346,13 @@ func verifyTree(ctx context.Context, tree *content.Tree, err error) error {
 	if err != nil {
 		return err
 	}
+	profile.Ternary.Formats = append(profile.Ternary.Formats, manifest.FormatMLXRowAlpha)
 	options := verify.Options{Profile: profile}
-	total := int64(0)
-	for _, f := range tree.Files {
-		total += f.Size
+	contract, ok, err := p.Options.Contract()
+	if err != nil {
+		return err
 	}
-	if total > 4_000_000_000 {
-		contract := generate.Options{}.Model().Contract()
+	if ok {
 		options.Contract = &contract
 	}
 	report, err := verify.Run(ctx, tree, options)

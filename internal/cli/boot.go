@@ -11,11 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"slipway/bundle"
 	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
@@ -123,7 +121,9 @@ func (r *rehearsal) boot(ctx context.Context, tree *content.Tree, result *report
 	if _, err := r.unpack(ctx, tree, b.Folder); err != nil {
 		return err
 	}
-	b.Profile, b.Step = r.options.Profile, r.step
+	r.waits = r.app.waits()
+	defer r.waits.end()
+	b.Profile, b.Step, b.Waiting = r.options.Profile, r.step, r.waits.tell
 	files := tree.Files
 	if r.shrink {
 		twin, err := r.twin(ctx, b)
@@ -238,91 +238,4 @@ func (a *app) workFolder(pattern string) (folder string, done func() error, err 
 		}
 		return err
 	}, nil
-}
-
-func (a *app) serveCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "serve [BUNDLE]",
-		Short: "Start a bundle's server, as its grader would",
-		Long: `Unpacks or builds BUNDLE where it is no folder, and runs its serve.sh,
-unsandboxed, until Ctrl-C. What the server prints goes to standard error.`,
-		Args: between(0, 1),
-	}
-	port := cmd.Flags().Int("port", 8000, "where it listens")
-	a.httpFlag(cmd)
-	a.cacheFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *port < 1 || *port > 65535 {
-			return usageError{fmt.Errorf("--port %d is not between 1 and 65535", *port)}
-		}
-		work, done, err := a.workFolder("slipway-serve-*")
-		if err != nil {
-			return err
-		}
-		defer func() { _ = done() }()
-		folder, err := a.materialise(cmd.Context(), bundleFile(args), filepath.Join(work, "submission"))
-		if err != nil {
-			return err
-		}
-		return a.serve(cmd.Context(), folder, work, *port)
-	}
-	return cmd
-}
-
-// materialise returns a folder with the submission's files: itself, or target.
-func (a *app) materialise(ctx context.Context, text, target string) (string, error) {
-	path, _, kind := classify(text)
-	switch {
-	case kind == content.OriginFolder && !holdsBundle(path):
-		return filepath.Abs(path)
-	case kind == content.OriginFolder || kind == originPlan:
-		p, err := a.plan(ctx, path, false)
-		if err != nil {
-			return "", err
-		}
-		sealed, err := bundle.WriteFolder(ctx, p.plan, target, bundle.Options{Cache: a.cache()})
-		if err != nil {
-			return "", err
-		}
-		return target, sealed.Close()
-	}
-	tree, err := a.openTree(ctx, text)
-	if err != nil {
-		return "", err
-	}
-	defer tree.Close()
-	_, err = a.unpack(ctx, tree, target)
-	return target, err
-}
-
-const (
-	serveGrace    = 35 * time.Second // more than the runtime gives requests that are running
-	servePatience = time.Hour        // a large model on a CPU loads for a while
-)
-
-// start starts a submission whose own files go into a new folder of work.
-func (a *app) start(work string, options boot.Options) (*boot.Server, error) {
-	options.TempDir, options.Path = filepath.Join(work, "home"), a.Path
-	if err := os.Mkdir(options.TempDir, 0o700); err != nil {
-		return nil, err
-	}
-	return boot.Start(options)
-}
-
-func (a *app) serve(ctx context.Context, folder, work string, port int) error {
-	server, err := a.start(work, boot.Options{Folder: folder, Port: port, Log: a.Stderr, Grace: serveGrace})
-	if err != nil {
-		return err
-	}
-	defer server.Stop()
-	if _, err := server.WaitHealthy(ctx, servePatience); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Stdout, "serving on %s (unsandboxed)\n", strings.Replace(server.URL, "127.0.0.1", "0.0.0.0", 1))
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-server.Exited():
-		return fmt.Errorf("the server ended: %w", server.Err())
-	}
 }

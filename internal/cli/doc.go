@@ -22,13 +22,14 @@ type Environment struct {
 	TempDir      string                                // for rehearsals; "" for the system's
 	Proxy        func(*http.Request) (*url.URL, error) // of registry requests; nil for none
 	Version      string
-	Source       fs.FS             // what the runtime is built from; nil: this program bundles none
-	Runtimes     map[string][]byte // runtimes that a release carries, by device
-	GoCommand    string            // the go command that builds it; "" for none
-	Variables    []string          // NAME=value of the machine, for that command
-	Path         string            // PATH of what is started
-	Terminal     bool              // Stderr is a terminal: bars may be drawn
-	Colour       bool              // Stdout is a terminal whose user has not refused colours
+	Source       fs.FS    // what the runtime is built from; nil: this program bundles none
+	Runtimes     fs.FS    // runtimes that a release carries, serve-DEVICE each; nil: none
+	GoCommand    string   // the go command that builds it; "" for none
+	GCC          string   // the C compiler that takes part where it is for CUDA; "" for none
+	Variables    []string // NAME=value of the machine, for that command
+	Path         string   // PATH of what is started
+	Terminal     bool     // Stderr is a terminal: bars may be drawn
+	Colour       bool     // Stdout is a terminal whose user has not refused colours
 }
 
 // The exit codes are documented API.

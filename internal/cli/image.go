@@ -22,10 +22,11 @@ import (
 
 func (a *app) imageCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "image",
-		Short: "Describe the machine that a grader starts submissions on",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:                        "image",
+		Short:                      "Describe the machine that a grader starts submissions on",
+		SuggestionsMinimumDistance: suggestionDistance,
+		Args:                       noArgs,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.probeCommand(), a.learnCommand())
 	return cmd

@@ -23,7 +23,7 @@ func TestKilledRebuildLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tar, err := source.Tar()
+	tar, err := source.Tar(goruntime.Locked{Device: "cpu", Flags: []string{}, Source: source.Digest, Runtime: source.Digest})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -94,6 +95,7 @@ type rehearsal struct {
 	shrink  bool // start a tiny twin of the model
 	details bool // print the whole report
 	report  *reportFolder
+	waits   *waits
 	work    string
 	steps   int
 }
@@ -134,6 +136,7 @@ func (r *rehearsal) readTrust(ctx context.Context, t *trust) error {
 }
 
 func (r *rehearsal) step(format string, args ...any) {
+	r.waits.end()
 	r.steps++
 	out := r.Stdout
 	if r.asJSON {
@@ -235,6 +238,10 @@ func (r *rehearsal) roundTrip(ctx context.Context, from *source) (string, error)
 		return "", err
 	}
 	if _, err := r.push(ctx, from, ref); err != nil {
+		// Of an error that comes over HTTP only the text is left.
+		if r.to == "" && strings.Contains(err.Error(), syscall.ENOSPC.Error()) {
+			return "", manifest.WithHint(err, "a rehearsal needs room for three copies in the temporary folder: free some there, or set TMPDIR to a folder on another disk")
+		}
 		return "", err
 	}
 	r.step("pushed it to %s", where)

@@ -77,6 +77,53 @@ func TestRehearseFlags(t *testing.T) {
 	}
 }
 
+// TestRehearseDocumentedProfile rehearses the same submission for the task of
+// docs/profile.md.
+func TestRehearseDocumentedProfile(t *testing.T) {
+	if _, err := os.Stat(python); err != nil {
+		t.Skip("the server is of Python: ", err)
+	}
+	if !canSandbox(t) {
+		t.Skip("needs a sandbox")
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "profile.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```hcl\n")
+	text, _, found := strings.Cut(text, "```\n")
+	if !found {
+		t.Fatal("docs/profile.md has no profile")
+	}
+	set, err := broken.Load(os.DirFS(filepath.Join("..", "..", "examples", "broken")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	written, err := set.Write(folder, set.Clean("majority.hcl"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	questions, err := os.ReadFile(filepath.Join(filepath.Dir(written.Profile), "majority.questions.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{"my-task.hcl": text, "questions.jsonl": string(questions)} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	result, code, stderr := rehearseFlags(t, folder, written.Folder, []string{"--profile", "my-task.hcl"})
+	if quality, _ := result.Report.Gate("quality"); code != 0 || quality.Status != report.Pass {
+		t.Errorf("exit code %d, quality %s:\n%s%s", code, quality.Status, findingsText(quality), stderr)
+	}
+	for _, g := range result.Report.Gates {
+		if g.Status == report.Fail || g.Status == report.Undecided {
+			t.Errorf("gate %s ends as %s:\n%s", g.ID, g.Status, findingsText(g))
+		}
+	}
+}
+
 // rehearseFlags runs rehearse on a submission with files of a folder in the
 // flags.
 func rehearseFlags(t *testing.T, folder, submission string, flags []string) (result rehearsed, code int, complaint string) {

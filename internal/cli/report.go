@@ -124,11 +124,11 @@ func (f *reportFolder) write(r *report.Report) error {
 	}
 	for _, file := range reportFiles {
 		if err := f.writeFile(file, r); err != nil {
-			return fmt.Errorf("--report: %w", err)
+			return fmt.Errorf("--report %s: %w", f.name, err)
 		}
 	}
 	if err := f.stage.Commit(); err != nil {
-		return fmt.Errorf("--report: %w", err)
+		return fmt.Errorf("--report %s: %w", f.name, err)
 	}
 	_, err := fmt.Fprintf(f.tell, "report: %s\n", manifest.Printable(filepath.Join(f.name, "report.html")))
 	return err
@@ -144,7 +144,7 @@ func (f *reportFolder) writeFile(file reportFile, r *report.Report) error {
 		err = closeErr
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", file.name, manifest.Cause(err))
+		return fmt.Errorf("%s: %w", file.name, content.WriteFault(err))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"slipway/bundle/goruntime"
 	"slipway/manifest"
 )
 
@@ -21,6 +22,7 @@ type app struct {
 	noCache      bool
 	plainHTTP    bool
 	relock       bool
+	relocked     map[string]*goruntime.Built // by device, once they were built and locked
 }
 
 // errFindings ends a command that ran and found something: exit code 3, and
@@ -125,7 +127,7 @@ Exit codes: 0 done, 1 could not run, 2 usage, 3 findings, 130 interrupted.`,
 		Version:                    a.Version,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
-		SuggestionsMinimumDistance: 2,
+		SuggestionsMinimumDistance: suggestionDistance,
 		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: true},
 		Args:                       noArgs,
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -154,26 +156,41 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 		Short: "Help about a command",
 		RunE: func(_ *cobra.Command, args []string) error {
 			command, rest, err := root.Find(args)
-			if err != nil || len(rest) > 0 {
+			switch {
+			case err != nil:
 				return noArgs(root, args)
+			case len(rest) > 0:
+				return noArgs(command, rest)
 			}
 			return command.Help()
 		},
 	}
 }
 
-// noArgs and the like turn cobra's argument errors into usage errors.
+// suggestionDistance is how many letters a command may be misspelt by for
+// another to be suggested. cobra has none for commands that set none.
+const suggestionDistance = 2
+
+// noArgs and the like turn cobra's argument errors into usage errors. Of a
+// command that has others it says that the argument is none of them.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	err := fmt.Errorf("unknown command %q", args[0])
-	if cmd.HasParent() {
-		err = fmt.Errorf("takes no argument, got %q", args[0])
-	} else if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		err = manifest.WithHint(err, "did you mean "+strings.Join(near, " or ")+"?")
+	if !cmd.HasAvailableSubCommands() {
+		return usageError{fmt.Errorf("takes no argument, got %q", args[0])}
 	}
-	return usageError{err}
+	err := fmt.Errorf("unknown command %q", args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return usageError{manifest.WithHint(err, "did you mean "+strings.Join(near, " or ")+"?")}
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return usageError{manifest.WithHint(err, "expected here: "+strings.Join(names, ", "))}
 }
 
 func count(n int, what string) string {

@@ -27,36 +27,63 @@ func (a *app) builtRuntime(ctx context.Context, device string, sizeOnly bool) (*
 	if err != nil && !a.relock {
 		return nil, err
 	}
-	tar, err := source.Tar()
-	if err != nil {
-		return nil, err
+	locked, ok := lock.Find(device)
+	if ok && sizeOnly && locked.Source == source.Digest {
+		tar, err := source.Tar(locked)
+		return &bundle.Runtime{Digest: locked.Runtime, Size: locked.Size, SourceTar: tar}, err
 	}
-	if locked, ok := lock.Find(device); ok && sizeOnly && locked.Source == source.Digest {
-		return &bundle.Runtime{Size: locked.Size, SourceTar: tar}, nil
+	var built *goruntime.Built
+	if a.relock {
+		if built = a.relocked[device]; built == nil {
+			built, err = a.relockAll(ctx, source, lock, device)
+		}
+	} else {
+		built, err = goruntime.Build(ctx, source, device, locked.Runtime, a.buildTools())
 	}
-	var want manifest.Digest
-	if locked, ok := lock.Find(device); ok && !a.relock {
-		want = locked.Runtime
-	}
-	built, err := goruntime.Build(ctx, source, device, want, a.buildTools())
 	if err != nil {
 		return nil, err
 	}
 	if a.relock {
-		if source.Lock, err = relock(lock, built.Locked); err != nil {
-			return nil, err
-		}
-		if tar, err = source.Tar(); err != nil {
-			return nil, err
-		}
+		locked = built.Locked
 	} else if err := built.Check(lock); err != nil {
 		return nil, err
 	}
-	return &bundle.Runtime{Path: built.Path, Size: built.Locked.Size, SourceTar: tar}, nil
+	tar, err := source.Tar(locked)
+	if err != nil {
+		return nil, err
+	}
+	return &bundle.Runtime{Path: built.Path, Digest: locked.Runtime, Size: built.Locked.Size, SourceTar: tar}, nil
+}
+
+// relockAll builds the runtimes of all devices and locks them; that of the device
+// is returned. What this machine cannot build of the others stays as it was locked.
+func (a *app) relockAll(ctx context.Context, source *goruntime.Source, lock *goruntime.Lock, device string) (*goruntime.Built, error) {
+	if lock == nil {
+		lock = &goruntime.Lock{}
+	}
+	var wanted *goruntime.Built
+	for _, each := range goruntime.Devices {
+		built, err := goruntime.Build(ctx, source, each, manifest.Digest{}, a.buildTools())
+		switch {
+		case err != nil && each != device && errors.Is(err, goruntime.ErrTools):
+			fmt.Fprintf(a.Stderr, "note: --relock: the build for %s stays as it was locked: %v\n", each, err)
+			continue
+		case err != nil:
+			return nil, err
+		case each == device:
+			wanted = built
+		}
+		lock.Set(built.Locked)
+		if a.relocked == nil {
+			a.relocked = map[string]*goruntime.Built{}
+		}
+		a.relocked[each] = built
+	}
+	return wanted, relock(lock)
 }
 
 func (a *app) buildTools() goruntime.Tools {
-	tools := goruntime.Tools{Go: a.GoCommand, Environment: a.Variables, Prebuilt: a.Runtimes, WorkFolder: a.workFolder}
+	tools := goruntime.Tools{Go: a.GoCommand, GCC: a.GCC, Environment: a.Variables, Prebuilt: a.Runtimes, WorkFolder: a.workFolder}
 	if a.CacheDir != "" {
 		tools.CacheDir = filepath.Join(a.CacheDir, "runtime")
 	}
@@ -72,21 +99,17 @@ func (a *app) rebuild(ctx context.Context, sourceTar io.Reader) (manifest.Digest
 	return digest, err
 }
 
-// relock writes a build into the lock of the clone that this is run in.
-func relock(lock *goruntime.Lock, built goruntime.Locked) ([]byte, error) {
+// relock writes the lock of the clone that this is run in.
+func relock(lock *goruntime.Lock) error {
 	if _, err := os.Stat(goruntime.LockPath); err != nil {
-		return nil, manifest.WithHint(errors.New("--relock: there is no runtime/runtime.lock here"), "run it in a clone of slipway's repository")
+		return manifest.WithHint(errors.New("--relock: there is no runtime/runtime.lock here"), "run it in a clone of slipway's repository")
 	}
-	if lock == nil {
-		lock = &goruntime.Lock{}
-	}
-	lock.Set(built)
 	data, err := lock.Encode()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := content.ReplaceFile(goruntime.LockPath, data, 0o644); err != nil {
-		return nil, fmt.Errorf("write %s: %w", goruntime.LockPath, err)
+		return fmt.Errorf("write %s: %w", goruntime.LockPath, err)
 	}
-	return data, nil
+	return nil
 }

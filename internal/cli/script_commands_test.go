@@ -40,6 +40,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"corrupt":  corruptFile,
 	"truncate": truncateFile,
 	"fifo":     makeFIFO,
+	"freeport": freePort,
 	"twins":    makeTwins,
 
 	"tree":      printTree,

@@ -22,7 +22,10 @@ import (
 // their own, with signals and environment wired as in main.
 func TestMain(m *testing.M) {
 	sandbox.Main() // this process may be a part of a sandbox
-	testscript.Main(m, map[string]func(){"slipway": func() { os.Exit(runAsProgram()) }})
+	testscript.Main(m, map[string]func(){
+		"slipway": func() { os.Exit(runAsProgram()) },
+		"answers": func() { os.Exit(answers()) },
+	})
 }
 
 func runAsProgram() int {
@@ -40,6 +43,7 @@ func runAsProgram() int {
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		CacheDir: os.Getenv("SLIPWAY_CACHE"), DockerConfig: os.Getenv("DOCKER_CONFIG"), TempDir: os.Getenv("TMPDIR"),
 		Version: "test", Variables: os.Environ(), GoCommand: os.Getenv("GO_COMMAND"),
+		Path: os.Getenv("PATH"),
 	})
 }
 

@@ -75,6 +75,14 @@ func (a *app) plan(ctx context.Context, path string, toRead bool) (*planned, err
 	if err != nil {
 		return nil, err
 	}
+	if plan.NeedsSelftest() && !toRead {
+		if found.Runtime.Selftest, err = a.selftest(ctx, plan); err != nil {
+			return nil, fmt.Errorf("%s: %w", wanted.Runtime.At, err)
+		}
+		if plan, err = bundle.MakePlan(wanted, profile, found); err != nil {
+			return nil, err
+		}
+	}
 	return &planned{wanted, profile, plan}, nil
 }
 

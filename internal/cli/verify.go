@@ -33,7 +33,7 @@ type trust struct {
 
 func (t *trust) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&t.profile, "profile", "", "the task: a shipped profile ("+namesOfProfiles()+") or a profile file")
-	cmd.Flags().StringVar(&t.contract, "contract", "", "contract of the base model, in place of the profile's")
+	cmd.Flags().StringVar(&t.contract, "contract", "", "contract of the base model, in place of the profile's: a file, or one of "+strings.Join(profiles.Contracts(), ", "))
 	cmd.Flags().StringVar(&t.base, "base", "", "folder of the base model's own weights, to compare ternary tensors with")
 	cmd.Flags().StringVar(&t.expect, "expect", "", "digest that the artifact or the set of files must have")
 	cmd.Flags().StringVar(&t.image, "image", "", "description of the grader's machine, in place of the profile's (see slipway image)")
@@ -93,9 +93,11 @@ func (t *trust) options(ctx context.Context) (verify.Options, error) {
 		options.Base = t.opened
 	}
 	if t.contract != "" {
-		data, err := readSmall(t.contract)
-		if err != nil {
-			return options, err
+		data, shipped := profiles.Contract(t.contract)
+		if !shipped {
+			if data, err = readSmall(t.contract); err != nil {
+				return options, err
+			}
 		}
 		contract, err := manifest.DecodeContract(data)
 		if err != nil {
@@ -229,16 +231,18 @@ func colourVerdicts(report string) string {
 
 func (a *app) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "explain GATE",
+		Use:   "explain [GATE]",
 		Short: "Say what a gate promises, where its rule comes from, and show a failure",
-		Args:  between(0, 1),
+		Long: `Says what a gate promises, where its rule comes from, what a failure of it looks
+like, and where it is decided. Without GATE: all of them, a line each.`,
+		Args: between(0, 1),
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		for _, id := range args {
 			text, err := verify.Explain(id)
 			if err != nil {
-				return usageError{err}
+				return usageError{noGate(id)}
 			}
 			if !*asJSON {
 				_, err = fmt.Fprint(a.Stdout, text)
@@ -256,6 +260,15 @@ func (a *app) explainCommand() *cobra.Command {
 		return nil
 	}
 	return cmd
+}
+
+// noGate is the error of a name that no gate has.
+func noGate(id string) error {
+	var names []string
+	for _, gate := range verify.All() {
+		names = append(names, gate.ID)
+	}
+	return manifest.WithHint(fmt.Errorf("there is no gate %q", manifest.Clip(id)), config.Suggest(id, names))
 }
 
 // describedGate is what explain --json prints of a gate.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,10 +16,11 @@ import (
 
 func (a *app) weightsCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "weights",
-		Short: "Work on weights",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:                        "weights",
+		Short:                      "Work on weights",
+		SuggestionsMinimumDistance: suggestionDistance,
+		Args:                       noArgs,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.packCommand(), a.auditCommand(), a.contractCommand(), a.goldenCommand())
 	return cmd
@@ -39,9 +40,14 @@ tokens of every step. Later runs of the same weights can be compared with it.`,
 	out := cmd.Flags().String("out", "", "file to write; default: standard output")
 	top := cmd.Flags().Int("top", 5, "likeliest tokens to write of every step, at most 20")
 	tokens := cmd.Flags().Int("max-tokens", 64, "longest answer")
+	var s serving
+	s.flags(cmd, 0, "handed to serve.sh, and asked; default: a free one")
 	a.httpFlag(cmd)
 	a.cacheFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := s.check(0); err != nil {
+			return err
+		}
 		switch {
 		case *questions == "":
 			return usageError{fmt.Errorf("--questions is missing")}
@@ -59,7 +65,7 @@ tokens of every step. Later runs of the same weights can be compared with it.`,
 			return fmt.Errorf("read %s: %w", *questions, err)
 		}
 		load := ask.Load{Concurrency: goldenConcurrency, MaxTokens: *tokens, Request: goldenPatience}
-		references, err := a.references(cmd.Context(), bundleFile(args), asked, load, *top)
+		references, err := a.references(cmd.Context(), bundleFile(args), s, asked, load, *top)
 		if err != nil {
 			return err
 		}
@@ -71,28 +77,23 @@ tokens of every step. Later runs of the same weights can be compared with it.`,
 // Reference answers may take a CPU a long time; nobody waits for their latency.
 const (
 	goldenConcurrency = 16
-	goldenPatience    = 24 * 60 * 60 * 1e9 // a day, in nanoseconds
+	goldenPatience    = 24 * time.Hour
 )
 
-// references starts a bundle's server for as long as it takes.
-func (a *app) references(ctx context.Context, text string, questions []ask.Question, load ask.Load, top int) ([]ask.Reference, error) {
+// references starts a bundle's server and asks it, for as long as the answers
+// take.
+func (a *app) references(ctx context.Context, text string, s serving, questions []ask.Question, load ask.Load, top int) ([]ask.Reference, error) {
 	work, done, err := a.workFolder("slipway-golden-*")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = done() }()
-	folder, err := a.materialise(ctx, text, filepath.Join(work, "submission"))
-	if err != nil {
-		return nil, err
-	}
-	server, err := a.start(work, boot.Options{Folder: folder})
+	server, err := a.start(ctx, text, work, s, boot.Options{})
 	if err != nil {
 		return nil, err
 	}
 	defer server.Stop()
-	if _, err := server.WaitHealthy(ctx, goldenPatience); err != nil {
-		return nil, err
-	}
+	fmt.Fprintf(a.Stderr, "asking %s at %s\n", count(len(questions), "question"), server.URL)
 	return ask.References(ctx, server.URL, questions, load, top)
 }
 

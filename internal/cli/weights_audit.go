@@ -24,7 +24,9 @@ func (a *app) auditCommand() *cobra.Command {
 		Short: "Show how ternary weights are stored, layer by layer, and what counts",
 		Long: `Reads every byte of BUNDLE once and prints how often each code stands in each
 layer, the range of the scales, and the counts that the profile's rules compare,
-with what is left until they fail. --report draws them. Exit code 3 if one of the
+with what is left until they fail. --report draws them; --json has every entry of
+the quantization manifest, and the lists of missing, unreferenced, doubly used,
+excluded and unchanged tensors. Exit code 3 if one of the
 gates paths, digests, safetensors, index, coverage, ternary or stored fails, or if
 nothing could be counted; verify decides the others.`,
 		Args: exactly(1),
@@ -34,6 +36,7 @@ nothing could be counted; verify decides the others.`,
 	a.httpFlag(cmd)
 	asJSON := jsonFlag(cmd)
 	into := reportFlag(cmd)
+	digests := cmd.Flags().Bool("digests", false, "add the sha256 of each stored tensor to --json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := t.ofBundle(args[0]); err != nil {
 			return err
@@ -43,6 +46,7 @@ nothing could be counted; verify decides the others.`,
 		if err != nil {
 			return err
 		}
+		options.Digests = *digests
 		tree, err := a.openTree(cmd.Context(), args[0])
 		if err != nil {
 			return err
@@ -63,11 +67,15 @@ nothing could be counted; verify decides the others.`,
 
 // audit is what audit prints.
 type audit struct {
-	Profile string              `json:"profile"`
-	Counts  *report.Counts      `json:"counts"` // null where nothing could be counted
-	Layers  []layerAudit        `json:"layers"`
-	Tensors []report.Tensor     `json:"tensors"`
-	Gates   []report.GateResult `json:"gates"`
+	Profile  string              `json:"profile"`
+	Set      string              `json:"set_digest,omitempty"`
+	Trust    []report.Trust      `json:"trust"`
+	Limits   report.Limits       `json:"limits"`
+	Counts   *report.Counts      `json:"counts"` // null where nothing could be counted, and so is Accounts
+	Accounts *report.Accounts    `json:"accounts"`
+	Layers   []layerAudit        `json:"layers"`
+	Tensors  []report.Tensor     `json:"tensors"`
+	Gates    []report.GateResult `json:"gates"`
 }
 
 // layerAudit sums the ternary tensors of a layer.
@@ -80,7 +88,7 @@ type layerAudit struct {
 }
 
 func newAudit(r *report.Report) audit {
-	a := audit{Profile: r.Profile, Counts: r.Counts, Layers: []layerAudit{}, Tensors: r.Tensors, Gates: []report.GateResult{}}
+	a := audit{Profile: r.Profile, Set: r.Set, Trust: r.Trust, Limits: r.Limits, Counts: r.Counts, Accounts: r.Accounts, Layers: []layerAudit{}, Tensors: r.Tensors, Gates: []report.GateResult{}}
 	if a.Tensors == nil {
 		a.Tensors = []report.Tensor{}
 	}
@@ -91,6 +99,9 @@ func newAudit(r *report.Report) audit {
 	}
 	layers := map[int]*layerAudit{}
 	for _, t := range r.Tensors {
+		if t.Kind == manifest.KindFloat {
+			continue
+		}
 		n := page.LayerOf(t.Name)
 		if layers[n] == nil {
 			layers[n] = &layerAudit{Layer: n}
@@ -192,8 +203,8 @@ func (a *app) printCounts(c *report.Counts) {
 		{"floats", number(c.Floats), fmt.Sprintf("%d tensors", c.Float)},
 		{"unreferenced", number(c.Unreferenced), "in no entry of the manifest"},
 		{"base", number(c.Base), base},
-		{"fraction", c.Fraction, margin(c.FractionMargin)},
-		{"stored / base", c.StoredRatio, margin(c.StoredMargin)},
+		{"fraction", c.Fraction, c.FractionExact + ", " + margin(c.FractionMargin)},
+		{"stored / base", c.StoredRatio, c.StoredRatioExact + ", " + margin(c.StoredMargin)},
 	})
 	fmt.Fprintln(a.Stdout)
 }

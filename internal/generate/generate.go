@@ -1,5 +1,5 @@
 // Package generate writes synthetic checkpoints with the names, shapes and
-// types of a published model, packed as a ternary submission stores them. Their
+// types of a published model, as published or packed as a submission stores them. Their
 // values are random but plausible: they pass every static gate, so that what is
 // measured or tested on them does the work that a real submission causes. The
 // bytes are a function of the options alone, whatever the number of cores.
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,19 +21,47 @@ import (
 	"slipway/manifest/safetensors"
 )
 
+// Family is a published model and how it is stored.
+type Family string
+
+// The families.
+const (
+	Qwen35      Family = ""           // Qwen3.5-4B: two-bit codes, an F16 scale for 128 weights, an untied head
+	Maple       Family = "maple"      // maple-preview as published: BF16, the linears ternary by row
+	MaplePacked Family = "maple-2bit" // maple-preview: two-bit codes, a BF16 scale a row, a layer's experts in one tensor
+)
+
+// Families lists the names of the families, but for Qwen35.
+func Families() []Family { return []Family{Maple, MaplePacked} }
+
 // Options choose the checkpoint; the zero value is all of Qwen3.5-4B in four
 // shards.
 type Options struct {
-	Seed       uint64
-	Layers     int   // the first so many text layers, shapes unchanged; 0: all
-	Vocabulary int64 // rows of embedding and head; 0: as published
-	TextOnly   bool  // without vision and multi-token prediction tensors
-	Shards     int   // 0: four
+	Seed        uint64
+	Family      Family
+	Layers      int   // the first so many text layers, shapes unchanged; 0: all
+	Vocabulary  int64 // rows of embedding and head; 0: as published
+	TextOnly    bool  // without vision and multi-token prediction tensors
+	Shards      int   // 0: four
+	HeadersOnly bool  // values are holes of the files: all zeros, and no room on the disk
 }
 
 const defaultShards = 4
 
-// Model returns the dimensions that the options describe.
+// Contract returns what the model contains that the options describe; ok is
+// false where stored tensors stand for several of its own.
+func (o Options) Contract() (contract manifest.Contract, ok bool, err error) {
+	switch o.Family {
+	case Qwen35:
+		return o.Model().Contract(), true, nil
+	case Maple:
+		contract, _, _, err = o.maple()
+		return contract, err == nil, err
+	}
+	return manifest.Contract{}, false, nil
+}
+
+// Model returns the dimensions that the options describe, of Qwen35.
 func (o Options) Model() realshapes.Model {
 	m := realshapes.Qwen35With4B()
 	if o.Layers > 0 {
@@ -49,11 +78,17 @@ func (o Options) Model() realshapes.Model {
 
 func (o Options) check() error {
 	published := realshapes.Qwen35With4B()
+	layers, vocabulary := published.Layers, published.Vocabulary
+	if o.Family != Qwen35 {
+		layers, vocabulary = mapleLayers, mapleVocabulary
+	}
 	switch {
-	case o.Layers < 0 || o.Layers > published.Layers:
-		return fmt.Errorf("%d layers are not between 1 and %d", o.Layers, published.Layers)
-	case o.Vocabulary < 0 || o.Vocabulary > published.Vocabulary:
-		return fmt.Errorf("a vocabulary of %d is not between 1 and %d", o.Vocabulary, published.Vocabulary)
+	case o.Family != Qwen35 && !slices.Contains(Families(), o.Family):
+		return fmt.Errorf("family %q is not one of %v", o.Family, Families())
+	case o.Layers < 0 || o.Layers > layers:
+		return fmt.Errorf("%d layers are not between 1 and %d", o.Layers, layers)
+	case o.Vocabulary < 0 || o.Vocabulary > vocabulary:
+		return fmt.Errorf("a vocabulary of %d is not between 1 and %d", o.Vocabulary, vocabulary)
 	case o.Shards < 0 || o.Shards > 99_999:
 		return fmt.Errorf("%d shards are not between 1 and 99999", o.Shards)
 	}
@@ -89,7 +124,12 @@ func Write(ctx context.Context, folder string, options Options) (Summary, error)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, s := range p.shards {
 		group.Go(func() (err error) {
-			summary.ShardBytes[i], err = writeFile(stage, s.name, func(f *os.File) error { return s.write(inner, f, options.Seed) })
+			summary.ShardBytes[i], err = writeFile(stage, s.name, func(f *os.File) error {
+				if options.HeadersOnly {
+					return s.writeHeader(f)
+				}
+				return s.write(inner, f, options.Seed)
+			})
 			return err
 		})
 	}
@@ -131,9 +171,26 @@ func writeFile(stage *content.Stage, name string, fill func(*os.File) error) (in
 	return size, nil
 }
 
+func (s shard) header() ([]byte, error) {
+	return safetensors.EncodeHeader(s.tensors(), map[string]string{"format": "pt"})
+}
+
+// writeHeader writes the shard's header and makes the file as long as it is
+// with values.
+func (s shard) writeHeader(file *os.File) error {
+	header, err := s.header()
+	if err != nil {
+		return err
+	}
+	if _, err := file.Write(header); err != nil {
+		return err
+	}
+	return file.Truncate(int64(len(header)) + s.stored[len(s.stored)-1].tensor.End)
+}
+
 // write writes the shard's header and its tensors' values.
 func (s shard) write(ctx context.Context, file *os.File, seed uint64) error {
-	header, err := safetensors.EncodeHeader(s.tensors(), map[string]string{"format": "pt"})
+	header, err := s.header()
 	if err != nil {
 		return err
 	}

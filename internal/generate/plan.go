@@ -6,20 +6,21 @@ import (
 	"slices"
 	"strings"
 
-	"slipway/internal/realshapes"
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 )
 
-// groupSize is how many weights along the inputs share a scale.
-const groupSize = 128
-
-// headName is the untied head, which the published model does not store.
-const headName = "lm_head.weight"
+// checkpoint is what a family stores, before it is cut into shards.
+type checkpoint struct {
+	base    manifest.Contract // its repository and revision
+	config  any               // of config.json
+	format  string            // what the quantization manifest says of all entries
+	tensors []logical
+}
 
 // plan is a checkpoint before its values exist.
 type plan struct {
-	model        realshapes.Model
+	config       any
 	shards       []shard
 	quantization manifest.Quantization
 }
@@ -36,10 +37,11 @@ type stored struct {
 	fill   fill
 }
 
-// logical is a tensor of the model and the stored tensors that hold it.
+// logical is a tensor of the model and the stored tensors that hold it. Its
+// entry of the quantization manifest lacks what says where they are.
 type logical struct {
 	name  string
-	shape []int64
+	entry manifest.Quantity
 	parts []stored // codes and scales, or one float tensor
 }
 
@@ -55,60 +57,39 @@ func makePlan(options Options) (*plan, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	p := &plan{model: options.Model()}
-	contract := p.model.Contract()
-	head := contract.Tensors[p.model.Prefix+"embed_tokens.weight"]
-	head.Role = manifest.RoleHead
-	contract.Tensors[headName] = head
-	var tensors []logical
-	for _, name := range contract.Names() {
-		t, err := store(name, contract.Tensors[name])
-		if err != nil {
-			return nil, err
-		}
-		tensors = append(tensors, t)
+	store := storeQwen
+	if options.Family != Qwen35 {
+		store = storeMaple
+	}
+	c, err := store(options)
+	if err != nil {
+		return nil, err
 	}
 	count := options.Shards
 	if count == 0 {
 		count = defaultShards
 	}
-	p.quantization = manifest.Quantization{
-		BaseModel: &contract.Repository, BaseRevision: &contract.Revision, Tensors: map[string]manifest.Quantity{},
-		Format: fmt.Sprintf("packed_2bit: U8, four codes a byte, lowest bits first along the input axis; value = (code - 1) * scale; F16 scale per group of %d inputs", groupSize),
-	}
-	return p, p.distribute(tensors, count)
+	p := &plan{config: c.config, quantization: manifest.Quantization{
+		BaseModel: &c.base.Repository, BaseRevision: &c.base.Revision, Tensors: map[string]manifest.Quantity{}, Format: c.format,
+	}}
+	return p, p.distribute(c.tensors, count)
 }
 
-// store says how a tensor of the model is stored: a large linear of the text
-// model as codes U8 [N, K/4] and scales F16 [N, K/128], any other as it was
-// published.
-func store(name string, t manifest.ContractTensor) (logical, error) {
-	l := logical{name: name, shape: t.Shape}
-	if realshapes.Packable(name) {
-		rows, inputs := t.Shape[0], t.Shape[1]
-		l.parts = []stored{
-			{safetensors.Tensor{Name: name + ".codes", DType: safetensors.U8, Shape: []int64{rows, inputs / 4}}, fillCodes},
-			{safetensors.Tensor{Name: name + ".scales", DType: safetensors.F16, Shape: []int64{rows, inputs / groupSize}}, fillScales},
-		}
-	} else {
-		dtype, ok := safetensors.ParseDType(t.DType)
-		if !ok {
-			return l, fmt.Errorf("tensor %q: dtype %q is unknown", name, t.DType)
-		}
-		values, err := valuesOf(name, dtype)
+// placed returns a logical tensor whose parts know their sizes.
+func placed(name string, entry manifest.Quantity, parts ...stored) (logical, error) {
+	for i := range parts {
+		laid, err := safetensors.Layout([]safetensors.Tensor{parts[i].tensor})
 		if err != nil {
-			return l, err
+			return logical{}, err
 		}
-		l.parts = []stored{{safetensors.Tensor{Name: name, DType: dtype, Shape: t.Shape}, values}}
+		parts[i].tensor = laid[0]
 	}
-	for i := range l.parts {
-		placed, err := safetensors.Layout([]safetensors.Tensor{l.parts[i].tensor})
-		if err != nil {
-			return l, err
-		}
-		l.parts[i].tensor = placed[0]
-	}
-	return l, nil
+	return logical{name, entry, parts}, nil
+}
+
+// plain returns a tensor that is stored as it was published.
+func plain(kind, unit, name string, dtype safetensors.DType, shape []int64, values fill) (logical, error) {
+	return placed(name, manifest.Quantity{Kind: kind, Unit: unit, Shape: shape}, stored{safetensors.Tensor{Name: name, DType: dtype, Shape: shape}, values})
 }
 
 // distribute gives each tensor, the largest first, to the shard that is the
@@ -127,17 +108,17 @@ func (p *plan) distribute(tensors []logical, count int) error {
 		sizes[i] += t.bytes()
 		s := &p.shards[i]
 		s.stored = append(s.stored, t.parts...)
-		p.quantization.Tensors[t.name] = t.entry(s.name)
+		p.quantization.Tensors[t.name] = t.in(s.name)
 	}
 	for i := range p.shards {
 		s := &p.shards[i]
 		slices.SortFunc(s.stored, func(a, b stored) int { return strings.Compare(a.tensor.Name, b.tensor.Name) })
-		placed, err := safetensors.Layout(s.tensors())
+		laid, err := safetensors.Layout(s.tensors())
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		for j := range placed {
-			s.stored[j].tensor = placed[j]
+		for j := range laid {
+			s.stored[j].tensor = laid[j]
 		}
 	}
 	return nil
@@ -151,13 +132,16 @@ func (s shard) tensors() []safetensors.Tensor {
 	return tensors
 }
 
-// entry is the tensor's entry of the quantization manifest.
-func (l logical) entry(file string) manifest.Quantity {
+// in is the tensor's entry where its parts are in a file.
+func (l logical) in(file string) manifest.Quantity {
 	at := func(i int) *manifest.StoredTensor {
 		return &manifest.StoredTensor{File: file, Tensor: l.parts[i].tensor.Name}
 	}
+	entry := l.entry
 	if len(l.parts) == 2 {
-		return manifest.Quantity{Kind: manifest.KindPacked2Bit, Shape: l.shape, GroupSize: groupSize, Codes: at(0), Scales: at(1)}
+		entry.Codes, entry.Scales = at(0), at(1)
+	} else {
+		entry.File, entry.Tensor = file, at(0).Tensor
 	}
-	return manifest.Quantity{Kind: manifest.KindFloat, Shape: l.shape, File: file, Tensor: at(0).Tensor}
+	return entry
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"slipway/manifest/safetensors"
@@ -39,6 +40,9 @@ func newSource(seed uint64, name string) *rand.ChaCha8 {
 var (
 	fillCodes  = eights(codesTable())
 	fillScales = sixteens(quantiles(func(p float64) float64 { return 0.02 * math.Exp(0.3*normal(p)) }), float16)
+
+	fillAlpha = sixteens(alphas, bfloat16)
+	alphas    = quantiles(func(p float64) float64 { return 0.04 * math.Exp(0.3*normal(p)) })
 
 	fillWeights = sixteens(quantiles(func(p float64) float64 { return 0.02 * normal(p) }), bfloat16)
 	// A gain that is stored around zero is applied as 1+w.
@@ -153,6 +157,36 @@ func sixteens(values *[tableSize]float64, encode func(float64) uint16) fill {
 		for ; len(block) >= 2; block = block[2:] {
 			binary.LittleEndian.PutUint16(block, table[w%tableSize])
 			w >>= perWordBits
+		}
+	}
+}
+
+// literalRows fills BF16 rows of so many bytes with {-a, 0, +a}: a is drawn for
+// each row, and zeros of both signs, a and -a are equally frequent. Rows
+// divide blockBytes.
+func literalRows(rowBytes int64) fill {
+	const lanes = 0x0001_0001_0001_0001
+	signs := func(b uint64) (keep uint64) { // four elements of two bits: what is kept of the sign and of a
+		for i := range 4 {
+			keep |= []uint64{0, 0x8000, 0x7fff, 0xffff}[b>>(2*i)&3] << (16 * i)
+		}
+		return keep
+	}
+	var table [256]uint64
+	for b := range table {
+		table[b] = signs(uint64(b))
+	}
+	return func(source *rand.ChaCha8, block []byte) {
+		for row := range slices.Chunk(block, int(rowBytes)) {
+			a := uint64(bfloat16(alphas[source.Uint64()%tableSize]))*lanes | 0x8000*lanes
+			w := uint64(0)
+			for i := 0; i < len(row); i += 8 {
+				if i%64 == 0 {
+					w = source.Uint64()
+				}
+				binary.LittleEndian.PutUint64(row[i:], table[w&0xff]&a)
+				w >>= 8
+			}
 		}
 	}
 }

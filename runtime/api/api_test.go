@@ -50,7 +50,7 @@ func serve(t *testing.T, stepper *enginetest.Stepper, config engine.Config, thin
 	s := New(Config{Model: "abacus", MaxBody: 4096})
 	s.now = func() time.Time { return time.Unix(1700000000, 0) }
 	s.newID = func() string { return "1" }
-	e := engine.New(stepper, config)
+	e := engine.New(config, stepper)
 	s.Ready(&Model{
 		Engine: e, Encode: enginetest.IDs, LongestText: 1, Prompt: testPrompt, Think: think,
 		NewDecoder: func() engine.Decoder { return &enginetest.Bytes{} },

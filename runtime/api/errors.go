@@ -74,6 +74,9 @@ func engineError(err error) *Error {
 	case errors.Is(err, engine.ErrDraining):
 		return &Error{Status: http.StatusServiceUnavailable, Type: typeServer, Code: "stopping",
 			Message: "the server is stopping", RetryAfter: retryAfter}
+	case errors.Is(err, engine.ErrLost):
+		return &Error{Status: http.StatusServiceUnavailable, Type: typeServer, Code: "device_lost",
+			Message: "the device is lost; the server is starting again", RetryAfter: retryAfter}
 	}
 	return &Error{Status: http.StatusInternalServerError, Type: typeServer, Message: err.Error()}
 }

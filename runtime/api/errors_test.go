@@ -186,7 +186,7 @@ func FuzzRequests(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	e := engine.New(&enginetest.Stepper{Shape: model.Limits{Slots: 1, Context: 64, Prefill: 16}}, engine.Config{})
+	e := engine.New(engine.Config{}, &enginetest.Stepper{Shape: model.Limits{Slots: 1, Context: 64, Prefill: 16}})
 	f.Cleanup(func() { e.Drain(context.Background()) })
 	m := &Model{
 		Engine: e, Encode: enginetest.IDs, LongestText: 1, Prompt: testPrompt,
@@ -217,6 +217,12 @@ func FuzzRequests(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestLostDeviceIsUnavailable(t *testing.T) {
+	if err := engineError(engine.ErrLost); err.Status != 503 || err.Code != "device_lost" || err.RetryAfter == 0 {
+		t.Errorf("%+v", err)
+	}
 }
 
 func checkError(t *testing.T, err *Error) {

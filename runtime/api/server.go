@@ -101,6 +101,12 @@ func (s *Server) Progress(stage string, done, total int64) {
 // Ready installs the model: from now on requests are served.
 func (s *Server) Ready(model *Model) { s.model.Store(model) }
 
+// Restart takes the model away: the server is about to be replaced by another.
+func (s *Server) Restart() {
+	s.Progress("starting again: the device was lost", 0, 0)
+	s.model.Store(nil)
+}
+
 // Stop makes /health say that the server is going, so that nobody sends it more.
 func (s *Server) Stop() {
 	s.mutex.Lock()

@@ -1,7 +1,8 @@
-// Package engine runs many requests through one model: it owns the model from
-// one goroutine, gives each request a slot, and builds every step from one
-// decoded token of each running sequence and the next chunks of the prompts
-// that are still being read (continuous batching).
+// Package engine runs many requests through a model, or through copies of it on
+// several devices: it owns each copy from one goroutine, gives each request a slot
+// of the copy that has the most free ones, and builds every step from one decoded
+// token of each running sequence and the next chunks of the prompts that are still
+// being read (continuous batching). Copies share one queue.
 //
 // Promises:
 //   - The tokens of a request depend on the request alone: chunks of a prompt
@@ -10,15 +11,17 @@
 //   - A reader never blocks the engine: what a request produced waits in its
 //     stream without bound (the length limit bounds it).
 //   - A request whose context ends gives its slot back before the next step.
-//   - A step that fails or panics fails the requests in flight, which are told
-//     so, and the engine goes on with the next ones.
+//   - A step that fails or panics fails the requests in flight in its copy, which
+//     are told so, and the engine goes on with the next ones. A copy whose steps
+//     keep failing gets no request while another works.
+//   - A step that loses the device, or does not end, ends the engine: the requests
+//     in flight fail at once, new ones are refused, and Lost tells.
 package engine
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -52,12 +55,16 @@ type Config struct {
 	EndTokens []int32           // tokens that end an answer
 	Queue     int               // requests that may wait for a slot; 0: DefaultQueue
 	Log       func(line string) // told of failed steps; nil: nobody
+
+	Lost      func(error) bool // says of a step's error that no further step can succeed; nil: of none
+	StepLimit time.Duration    // how long a step may take before the device counts as lost; 0: as long as it likes
 }
 
 // Returned by Submit and by streams.
 var (
 	ErrQueueFull = errors.New("the queue is full")       // Submit: try again later
 	ErrDraining  = errors.New("the server is stopping")  // Submit, or a stream that the drain's deadline cut
+	ErrLost      = errors.New("the device is lost")      // Submit: no step will succeed any more
 	ErrStep      = errors.New("the model's step failed") // a stream: the request was in flight when a step failed
 )
 
@@ -65,50 +72,49 @@ var (
 // them would look like an answer.
 var errNotNumbers = fmt.Errorf("%w: logits are not numbers", ErrStep)
 
-// Engine batches requests onto one model. Its methods may be called from any
-// goroutine.
+// Engine batches requests onto copies of one model. Its methods may be called
+// from any goroutine.
 type Engine struct {
-	stepper Stepper
 	config  Config
 	limits  model.Limits
 	metrics metrics
-	stopped chan struct{} // closed when the loop has ended
+	lanes   []*lane
+	stopped chan struct{} // closed when all loops have ended
+	lost    chan struct{} // closed when a device is lost
 
 	mutex    sync.Mutex
 	wake     *sync.Cond
-	queue    []*sequence
-	running  int // slots in use, as of the last admission
+	queue    []*sequence // that no lane has taken
 	draining bool
 	aborted  bool
-	failures int // steps that failed in a row
-
-	// Owned by the loop.
-	slots []*sequence
-	first int // the slot whose prompt is next to be read
-	work  []model.Work
+	loss     error // why the device counts as lost; nil: it does not
+	ended    int   // loops
 }
 
-// New starts an engine on a model that nobody else may call from then on.
-// Drain ends it.
-func New(stepper Stepper, config Config) *Engine {
+// New starts an engine on copies of a model, at least one and all alike, that
+// nobody else may call from then on. Drain ends it.
+func New(config Config, steppers ...Stepper) *Engine {
 	if config.Queue == 0 {
 		config.Queue = DefaultQueue
 	}
 	if config.Log == nil {
 		config.Log = func(string) {}
 	}
-	limits := stepper.Limits()
+	if config.Lost == nil {
+		config.Lost = func(error) bool { return false }
+	}
+	limits := steppers[0].Limits()
 	if limits.Prefill == 0 {
 		limits.Prefill = 256
 	}
-	e := &Engine{
-		stepper: stepper, config: config, limits: limits,
-		stopped: make(chan struct{}),
-		slots:   make([]*sequence, limits.Slots),
-		work:    make([]model.Work, 0, limits.Slots),
-	}
+	e := &Engine{config: config, limits: limits, stopped: make(chan struct{}), lost: make(chan struct{})}
 	e.wake = sync.NewCond(&e.mutex)
-	go e.loop()
+	for _, stepper := range steppers {
+		e.lanes = append(e.lanes, newLane(e, stepper))
+	}
+	for _, l := range e.lanes {
+		go l.loop()
+	}
 	return e
 }
 
@@ -117,11 +123,11 @@ func New(stepper Stepper, config Config) *Engine {
 func (e *Engine) Context() int { return e.limits.Context }
 
 // Vocabulary returns the number of token ids.
-func (e *Engine) Vocabulary() int { return e.stepper.Vocabulary() }
+func (e *Engine) Vocabulary() int { return e.lanes[0].stepper.Vocabulary() }
 
 // Submit queues a request and returns the stream of what it produces. The
 // request runs until it finishes or ctx ends. Errors: *TooLongError,
-// *InvalidError, ErrQueueFull, ErrDraining.
+// *InvalidError, ErrQueueFull, ErrDraining, ErrLost.
 func (e *Engine) Submit(ctx context.Context, request Request) (*Stream, error) {
 	if err := request.check(e.limits.Context, e.Vocabulary()); err != nil {
 		return nil, err
@@ -129,27 +135,86 @@ func (e *Engine) Submit(ctx context.Context, request Request) (*Stream, error) {
 	s := newSequence(ctx, request, e.limits.Context, e.config.EndTokens)
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
-	if e.draining {
+	switch {
+	case e.draining:
 		return nil, ErrDraining
+	case e.loss != nil:
+		return nil, ErrLost
 	}
-	if free := len(e.slots) - e.running; len(e.queue) >= e.config.Queue+free {
+	e.dispatch()
+	if lane := e.leastLoaded(); lane == nil && len(e.queue) >= e.config.Queue {
 		e.metrics.refuse()
 		return nil, ErrQueueFull
 	}
 	e.queue = append(e.queue, s)
-	e.wake.Signal()
+	e.dispatch()
+	e.wake.Broadcast()
 	return s.stream, nil
 }
 
-// Healthy returns nil, or why the engine can probably serve nothing: its last
-// steps all failed. It goes on trying.
+// dispatch gives the queue's oldest requests to lanes that have room.
+func (e *Engine) dispatch() {
+	for len(e.queue) > 0 {
+		l := e.leastLoaded()
+		if l == nil {
+			return
+		}
+		l.incoming = append(l.incoming, e.queue[0])
+		e.queue = slices.Delete(e.queue, 0, 1)
+	}
+}
+
+// leastLoaded returns the lane with the fewest requests that has room for one
+// more, nil if there is none. Where a lane works, one that keeps failing gets
+// nothing: it would be idle always, and draw every request.
+func (e *Engine) leastLoaded() *lane {
+	someWork := slices.ContainsFunc(e.lanes, func(l *lane) bool { return !l.failing() && !l.ended })
+	var best *lane
+	for _, l := range e.lanes {
+		if l.load() == len(l.slots) || l.ended || someWork && l.failing() {
+			continue
+		}
+		if best == nil || l.load() < best.load() {
+			best = l
+		}
+	}
+	return best
+}
+
+// Healthy returns nil, or why the engine can probably serve nothing: the device
+// is lost, or the last steps of every copy all failed, and it goes on trying.
 func (e *Engine) Healthy() error {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
-	if e.failures >= failuresUntilUnhealthy {
-		return fmt.Errorf("the last %d steps failed", e.failures)
+	if e.loss != nil {
+		return fmt.Errorf("%w: %w", ErrLost, e.loss)
+	}
+	failures := e.lanes[0].failures
+	for _, l := range e.lanes {
+		failures = min(failures, l.failures)
+	}
+	if failures >= failuresUntilUnhealthy {
+		return fmt.Errorf("the last %d steps failed", failures)
 	}
 	return nil
+}
+
+// Lost is closed when a device is lost; Healthy says why. Only another process
+// helps.
+func (e *Engine) Lost() <-chan struct{} { return e.lost }
+
+// lose ends the engine for a step's sake.
+func (e *Engine) lose(err error) {
+	if e.loss != nil {
+		return
+	}
+	e.loss = err
+	for _, s := range e.queue {
+		e.finish(s, e.ending())
+	}
+	e.queue = nil
+	close(e.lost)
+	e.wake.Broadcast()
 }
 
 // Drain refuses new requests, lets the accepted ones finish, and ends the
@@ -158,7 +223,7 @@ func (e *Engine) Healthy() error {
 func (e *Engine) Drain(ctx context.Context) error {
 	e.mutex.Lock()
 	e.draining = true
-	e.wake.Signal()
+	e.wake.Broadcast()
 	e.mutex.Unlock()
 	select {
 	case <-e.stopped:
@@ -167,151 +232,32 @@ func (e *Engine) Drain(ctx context.Context) error {
 	}
 	e.mutex.Lock()
 	e.aborted = true
-	e.wake.Signal()
+	e.wake.Broadcast()
 	e.mutex.Unlock()
 	return context.Cause(ctx)
 }
 
-func (e *Engine) loop() {
-	defer close(e.stopped)
-	for e.wait() {
-		e.turn()
+// ending is what requests are told that the engine's end cuts.
+func (e *Engine) ending() error {
+	if e.loss != nil {
+		return fmt.Errorf("%w: %w", ErrStep, e.loss)
 	}
-	e.failAll(ErrDraining)
+	return ErrDraining
 }
 
-// wait returns when there is something to do, or false when the engine is to
-// end. On the way it drops what was cancelled and fills free slots, oldest
-// request first.
-func (e *Engine) wait() bool {
+// laneEnded is told by a loop that ends. The last one ends the queue.
+func (e *Engine) laneEnded(l *lane) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
-	for {
-		if e.aborted {
-			return false
-		}
-		e.drop()
-		e.admit()
-		if e.running > 0 {
-			return true
-		}
-		if e.draining {
-			return false
-		}
-		e.wake.Wait()
-	}
-}
-
-// drop ends the sequences whose client has gone away.
-func (e *Engine) drop() {
-	for slot, s := range e.slots {
-		if s != nil && s.context.Err() != nil {
-			e.finish(s, context.Cause(s.context))
-			e.slots[slot] = nil
-		}
-	}
-	e.queue = slices.DeleteFunc(e.queue, func(s *sequence) bool {
-		if s.context.Err() == nil {
-			return false
-		}
-		e.finish(s, context.Cause(s.context))
-		return true
-	})
-}
-
-func (e *Engine) admit() {
-	e.running = 0
-	for slot := range e.slots {
-		if e.slots[slot] == nil && len(e.queue) > 0 {
-			e.slots[slot] = e.queue[0]
-			e.queue = slices.Delete(e.queue, 0, 1)
-			e.slots[slot].fresh = true
-		}
-		if e.slots[slot] != nil {
-			e.running++
-		}
-	}
-}
-
-// turn runs one step and hands out its results.
-func (e *Engine) turn() {
-	e.plan()
-	results, err := e.step()
-	e.mutex.Lock()
-	if err != nil {
-		e.failures++
-	} else {
-		e.failures = 0
-	}
-	e.mutex.Unlock()
-	if err != nil {
-		e.config.Log(fmt.Sprintf("step of %d sequences: %v", len(e.work), err))
-		e.failAll(fmt.Errorf("%w: %w", ErrStep, err))
+	l.ended = true
+	if e.ended++; e.ended < len(e.lanes) {
 		return
 	}
-	for _, work := range e.work {
-		s := e.slots[work.Slot]
-		var result *model.Result
-		if work.Sample {
-			result, results = &results[0], results[1:]
-		}
-		switch {
-		case result != nil && math.IsNaN(float64(result.Logprob)):
-			e.finish(s, errNotNumbers)
-			e.slots[work.Slot] = nil
-		case s.settle(len(work.Tokens), result):
-			e.finish(s, nil)
-			e.slots[work.Slot] = nil
-		}
-	}
-}
-
-// step calls the model, and turns a panic or a wrong number of results into an
-// error: one bad kernel must not take down the program that others are talking to.
-func (e *Engine) step() (results []model.Result, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("panic: %v (%s)", value, panicPlace())
-			e.metrics.failStep()
-		}
-	}()
-	for _, work := range e.work {
-		if s := e.slots[work.Slot]; s.fresh {
-			e.stepper.Reset(work.Slot)
-			s.fresh = false
-		}
-	}
-	start := time.Now()
-	results, err = e.stepper.Step(e.work)
-	if err == nil && len(results) != sampled(e.work) {
-		err = fmt.Errorf("%d results for %d samples", len(results), sampled(e.work))
-	}
-	if err != nil {
-		e.metrics.failStep()
-		return nil, err
-	}
-	e.metrics.step(time.Since(start))
-	return results, nil
-}
-
-// failAll ends every sequence in a slot, and if the engine is ending the
-// queued ones too.
-func (e *Engine) failAll(err error) {
-	for slot, s := range e.slots {
-		if s != nil {
-			e.finish(s, err)
-			e.slots[slot] = nil
-		}
-	}
-	if !errors.Is(err, ErrDraining) {
-		return
-	}
-	e.mutex.Lock()
-	defer e.mutex.Unlock()
 	for _, s := range e.queue {
-		e.finish(s, err)
+		e.finish(s, ErrDraining)
 	}
 	e.queue = nil
+	close(e.stopped)
 }
 
 func (e *Engine) finish(s *sequence, err error) {

@@ -28,7 +28,7 @@ func start(t *testing.T, stepper *enginetest.Stepper, config engine.Config) *eng
 	if config.EndTokens == nil {
 		config.EndTokens = []int32{end}
 	}
-	e := engine.New(stepper, config)
+	e := engine.New(config, stepper)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -9,7 +9,8 @@ import (
 // a GPU's decode step to a CPU's long prefill. What is longer counts only in the total.
 var StepBounds = [...]float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10}
 
-// Metrics are counts since the engine started, and how it stands now.
+// Metrics are counts since the engine started, and how it stands now, of all
+// copies together.
 type Metrics struct {
 	Finished        map[string]int64 // requests by end: stop, length, cancelled, failed, refused
 	PromptTokens    int64            // read for them
@@ -39,7 +40,11 @@ func (e *Engine) Metrics() Metrics {
 	e.metrics.mutex.Unlock()
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
-	copied.Waiting, copied.Running, copied.Slots = len(e.queue), e.running, len(e.slots)
+	copied.Waiting = len(e.queue)
+	for _, l := range e.lanes {
+		copied.Running += l.load()
+		copied.Slots += len(l.slots)
+	}
 	return copied
 }
 

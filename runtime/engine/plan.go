@@ -8,33 +8,33 @@ import (
 	"slipway/runtime/model"
 )
 
-// plan fills e.work with the next step: a token of each sequence that is
+// plan fills l.work with the next step: a token of each sequence that is
 // decoding, and prompt chunks of together at most a prefill length, so that a
 // long prompt delays the others' next token by one chunk and not by all of it.
 // Waiting prompts take turns, one chunk each; a chunk that no longer fits comes
 // first in the next step.
-func (e *Engine) plan() {
-	e.work = e.work[:0]
-	for slot, s := range e.slots {
+func (l *lane) plan() {
+	l.work = l.work[:0]
+	for slot, s := range l.slots {
 		if s != nil && s.read == len(s.request.Prompt) {
-			e.work = append(e.work, s.decode(slot))
+			l.work = append(l.work, s.decode(slot))
 		}
 	}
-	budget, start := e.limits.Prefill, e.first
-	for i := range e.slots {
-		slot := (start + i) % len(e.slots)
-		s := e.slots[slot]
+	budget, start := l.engine.limits.Prefill, l.first
+	for i := range l.slots {
+		slot := (start + i) % len(l.slots)
+		s := l.slots[slot]
 		if s == nil || s.read == len(s.request.Prompt) {
 			continue
 		}
-		work := s.prefill(slot, e.limits.Prefill)
+		work := s.prefill(slot, l.engine.limits.Prefill)
 		if len(work.Tokens) > budget {
-			e.first = slot
+			l.first = slot
 			return
 		}
 		budget -= len(work.Tokens)
-		e.work = append(e.work, work)
-		e.first = (slot + 1) % len(e.slots)
+		l.work = append(l.work, work)
+		l.first = (slot + 1) % len(l.slots)
 	}
 }
 

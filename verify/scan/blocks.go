@@ -7,21 +7,10 @@ import (
 	"io"
 )
 
-// What is in memory of one file while it is read. A block is hashed and looked
-// into while it is still in the second-level cache.
-const (
-	blockBytes     = 256 << 10
-	blocksInFlight = 6
-)
-
-// newBlocks returns a worker's buffers, each made when it is first needed.
-func newBlocks() chan []byte {
-	free := make(chan []byte, blocksInFlight)
-	for range blocksInFlight {
-		free <- nil
-	}
-	return free
-}
+// blockBytes is what is in memory of one file while it is read: a block is
+// hashed and looked into, by one goroutine, while it is in the second-level
+// cache.
+const blockBytes = 128 << 10
 
 // hashingReader reads a file once, from start to end.
 type hashingReader struct {
@@ -43,19 +32,15 @@ func (r *hashingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// blocks reads to the end of the source. It takes buffers from free, which
-// always gets them all back, and sends them filled.
-func (r *hashingReader) blocks(ctx context.Context, free, full chan []byte) error {
+// blocks reads to the end of the source and hands what it reads to look, block
+// by block.
+func (r *hashingReader) blocks(ctx context.Context, block []byte, look func([]byte)) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		block := <-free
-		if block == nil {
-			block = make([]byte, blockBytes)
-		}
 		n, err := r.fill(block)
-		full <- block[:n]
+		look(block[:n])
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil

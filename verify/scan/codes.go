@@ -1,10 +1,10 @@
 package scan
 
 import (
-	"encoding/binary"
 	"math/bits"
 	"slices"
 
+	"slipway/verify/scan/vector"
 	"slipway/verify/ternary"
 )
 
@@ -48,7 +48,7 @@ func (o *codesObserver) weights(p []byte) {
 		if o.seen != 0 || n == 0 || o.unitBytes%8 != 0 {
 			n = min(int64(len(p)), o.unitBytes-o.seen)
 			o.byUnit(p[:n])
-		} else if count := countCodes(p[:n], o.unitBytes%16 != 0); count.zeroWord {
+		} else if count := vector.CountCodes(p[:n], o.wordStep()); count.ZeroWord {
 			o.byUnit(p[:n])
 		} else { // where no word is all zero codes, no unit is
 			o.add(p[:n], count)
@@ -62,7 +62,7 @@ func (o *codesObserver) weights(p []byte) {
 func (o *codesObserver) byUnit(p []byte) {
 	for len(p) > 0 {
 		n := min(int64(len(p)), o.unitBytes-o.seen)
-		o.add(p[:n], countCodes(p[:n], false))
+		o.add(p[:n], vector.CountCodes(p[:n], 8))
 		o.zero = o.zero && allZeroCodes(p[:n])
 		p = p[n:]
 		o.advance(n)
@@ -110,15 +110,15 @@ func (o *codesObserver) padded(p []byte) {
 // unitsAtOnce is how many bytes of codes are counted in one go.
 const unitsAtOnce = 2 << 10
 
-func (o *codesObserver) add(p []byte, count codeCount) {
-	o.low += count.low
-	o.high += count.high
-	if count.bad > 0 && o.facts.Histogram[ternary.Bad] == 0 {
-		at, slot := firstBadCode(p)
-		o.facts.FirstBad, _ = o.layout.Element(o.offset+at, slot)
+// wordStep is how far apart words are of which every unit holds one.
+func (o *codesObserver) wordStep() int { return int(min(o.unitBytes&-o.unitBytes, 32)) }
+
+func (o *codesObserver) add(p []byte, count vector.Codes) {
+	o.low += count.Low
+	o.high += count.High
+	if count.Both {
+		o.badCodes(p)
 	}
-	o.facts.Histogram[ternary.Bad] += count.bad
-	o.bad += count.bad
 	o.offset += int64(len(p))
 	o.whole += int64(len(p))
 }
@@ -132,58 +132,18 @@ func (o *codesObserver) finish(facts *Tensor) {
 	facts.Codes = &o.facts
 }
 
-const (
-	lowBits   = 0x5555555555555555
-	zeroCodes = 0x5555555555555555 // code 1 in all 32 places of a word
-)
-
-type codeCount struct {
-	low, high, bad int64
-	zeroWord       bool // all codes of an eight-byte word that was looked at are 1
-}
-
-// countCodes counts the codes of p. Of two words the low bits fit into one, and
-// so do the high bits: one population count a word. Code 3, both bits set, is
-// looked for with an or and counted only where it is. Words of zero codes are
-// looked for at multiples of 16 bytes, or, with all, of 8.
-func countCodes(p []byte, all bool) codeCount {
-	var low, high int
-	var both uint64
-	var count codeCount
-	rest := p
-	for len(rest) >= 32 {
-		a, b := binary.LittleEndian.Uint64(rest), binary.LittleEndian.Uint64(rest[8:16])
-		c, d := binary.LittleEndian.Uint64(rest[16:24]), binary.LittleEndian.Uint64(rest[24:32])
-		lowAB, lowCD := a&lowBits|b&lowBits<<1, c&lowBits|d&lowBits<<1
-		highAB, highCD := a>>1&lowBits|b&^lowBits, c>>1&lowBits|d&^lowBits
-		low += bits.OnesCount64(lowAB) + bits.OnesCount64(lowCD)
-		high += bits.OnesCount64(highAB) + bits.OnesCount64(highCD)
-		both |= lowAB&highAB | lowCD&highCD
-		if a == zeroCodes || c == zeroCodes || all && (b == zeroCodes || d == zeroCodes) {
-			count.zeroWord = true
-		}
-		rest = rest[32:]
+// badCodes counts codes 3, of which there is one at least.
+func (o *codesObserver) badCodes(p []byte) {
+	if o.facts.Histogram[ternary.Bad] == 0 {
+		at, slot := firstBadCode(p)
+		o.facts.FirstBad, _ = o.layout.Element(o.offset+at, slot)
 	}
-	for len(rest) >= 8 {
-		a := binary.LittleEndian.Uint64(rest)
-		low += bits.OnesCount64(a & lowBits)
-		high += bits.OnesCount64(a &^ lowBits)
-		both |= a & (a >> 1) & lowBits
-		count.zeroWord = count.zeroWord || a == zeroCodes
-		rest = rest[8:]
+	bad := int64(0)
+	for _, c := range p {
+		bad += int64(bits.OnesCount8(c & (c >> 1) & 0x55))
 	}
-	for _, c := range rest {
-		low += bits.OnesCount8(c & 0x55)
-		high += bits.OnesCount8(c & 0xaa)
-		both |= uint64(c & (c >> 1) & 0x55)
-	}
-	count.low, count.high = int64(low), int64(high)
-	if both != 0 {
-		for _, c := range p {
-			count.bad += int64(bits.OnesCount8(c & (c >> 1) & 0x55))
-		}
-	}
-	return count
+	o.facts.Histogram[ternary.Bad] += bad
+	o.bad += bad
 }
 
 // allZeroCodes reports whether every code is 1.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"slipway/manifest/safetensors"
+	"slipway/verify/scan/vector"
 	"slipway/verify/ternary"
 )
 
@@ -68,48 +69,33 @@ func (o *literalObserver) take(p []byte) {
 }
 
 // run takes whole words while their elements are all zero or of the block's
-// magnitude, by guess that of an earlier block; it may go through many blocks.
-// It returns how many bytes it took.
+// magnitude; it may go through many blocks. It returns how many bytes it took.
 func (o *literalObserver) run(p []byte) int {
 	a := o.a
 	if a == 0 {
-		a = o.guess
+		a = o.firstMagnitude(binary.LittleEndian.Uint64(p))
 	}
-	magnitudes, all := o.lanes*o.layout.magnitude, o.lanes*a
-	// Adding all ones below the sign's place carries into it from every lane
-	// that is not zero. Such bits of four words fit beside each other.
-	var weights, minus int
-	rest := p
-	for len(rest) >= 32 {
-		w, x := binary.LittleEndian.Uint64(rest), binary.LittleEndian.Uint64(rest[8:16])
-		y, z := binary.LittleEndian.Uint64(rest[16:24]), binary.LittleEndian.Uint64(rest[24:32])
-		wm, xm, ym, zm := w&magnitudes, x&magnitudes, y&magnitudes, z&magnitudes
-		wn, xn, yn, zn := (wm+magnitudes)&^magnitudes, (xm+magnitudes)&^magnitudes, (ym+magnitudes)&^magnitudes, (zm+magnitudes)&^magnitudes
-		if wn&((wm^all)+magnitudes)|xn&((xm^all)+magnitudes)|yn&((ym^all)+magnitudes)|zn&((zm^all)+magnitudes) != 0 {
-			break
-		}
-		weights += bits.OnesCount64(wn | xn>>1 | yn>>2 | zn>>3)
-		minus += bits.OnesCount64(w&wn | x&xn>>1 | y&yn>>2 | z&zn>>3)
-		rest = rest[32:]
+	r := vector.Literal(p, o.lanes*o.layout.magnitude, o.lanes*a)
+	o.facts.Zeros += int64(r.Bytes*8/o.layout.bits - r.Weights)
+	o.facts.Minus += int64(r.Minus)
+	if r.Bytes > 0 {
+		o.ran(p[:r.Bytes], a, r.Weights > 0)
 	}
-	for len(rest) >= 8 {
-		x := binary.LittleEndian.Uint64(rest)
-		m := x & magnitudes
-		nonZero := (m + magnitudes) &^ magnitudes
-		if nonZero&((m^all)+magnitudes) != 0 {
-			break
-		}
-		weights += bits.OnesCount64(nonZero)
-		minus += bits.OnesCount64(x & nonZero)
-		rest = rest[8:]
+	return r.Bytes
+}
+
+// firstMagnitude is that of a word's first element that is not zero; where all
+// are, that of an earlier block is as good a guess as any.
+func (o *literalObserver) firstMagnitude(x uint64) uint64 {
+	x &= o.lanes * o.layout.magnitude
+	if x == 0 {
+		return o.guess
 	}
-	n := len(p) - len(rest)
-	o.facts.Zeros += int64(n*8/o.layout.bits - weights)
-	o.facts.Minus += int64(minus)
-	if n > 0 {
-		o.ran(p[:n], a, weights > 0)
+	a := x >> (bits.TrailingZeros64(x) / o.layout.bits * o.layout.bits) & o.layout.magnitude
+	if a&o.layout.exponent == o.layout.exponent {
+		return o.guess // it is no number
 	}
-	return n
+	return a
 }
 
 // ran moves on by the words of a run, in which some elements or none are of

@@ -7,6 +7,7 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
+	"slipway/verify/scan/vector"
 	"slipway/verify/ternary"
 )
 
@@ -158,16 +159,14 @@ func (w *words) rest() (word uint64, bytes int) {
 	return binary.LittleEndian.Uint64(w.carry[:]), w.n
 }
 
-// finiteObserver counts NaN and infinite elements. Of a word it keeps the
-// exponent bits; where they are all ones, adding the lowest one carries into
-// the sign's place, which was cleared.
+// finiteObserver counts NaN and infinite elements.
 type finiteObserver struct {
-	words          words
-	mask, one, top uint64
-	equal          bool // an element is NaN when it equals mask's lane
-	lane           int  // bits
-	element        int64
-	count, first   int64
+	words        words
+	float        vector.Float // its exponent is compared whole where equal
+	equal        bool         // an element is NaN when it is the exponent's lane
+	lane         int          // bits
+	element      int64
+	count, first int64
 }
 
 // observeFinite returns nil for types that hold no such values.
@@ -181,7 +180,7 @@ func observeFinite(dtype safetensors.DType) observer {
 	}
 	exponent := func(lane int, mask uint64) observer {
 		return &finiteObserver{
-			lane: lane, mask: spread(lane, mask), one: spread(lane, mask&-mask), top: spread(lane, 1<<(lane-1)),
+			lane: lane, float: vector.Float{Exponent: spread(lane, mask), One: spread(lane, mask&-mask), Top: spread(lane, 1<<(lane-1))},
 		}
 	}
 	switch dtype {
@@ -198,34 +197,21 @@ func observeFinite(dtype safetensors.DType) observer {
 	case safetensors.F8E4M3: // no infinities: NaN is the exponent and the mantissa all ones
 		return exponent(8, 0x7f)
 	case safetensors.F8E8M0:
-		return &finiteObserver{lane: 8, mask: 0xff, equal: true}
+		return &finiteObserver{lane: 8, float: vector.Float{Exponent: 0xff}, equal: true}
 	case safetensors.F8E4M3FNUZ, safetensors.F8E5M2FNUZ:
-		return &finiteObserver{lane: 8, mask: 0x80, equal: true}
+		return &finiteObserver{lane: 8, float: vector.Float{Exponent: 0x80}, equal: true}
 	}
 	return nil
 }
 
 func (o *finiteObserver) write(p []byte) { o.words.feed(p, o.take) }
 
+// take goes quickly through what is finite, which nearly all of it is.
 func (o *finiteObserver) take(p []byte) {
-	perWord := int64(64 / o.lane)
-	if !o.equal {
-		// Four words at a time: what is finite, nearly all of it, costs one branch.
-		mask, one, top := o.mask, o.one, o.top
-		for len(p) >= 32 {
-			run := p
-			for len(run) >= 32 {
-				a, b := binary.LittleEndian.Uint64(run), binary.LittleEndian.Uint64(run[8:16])
-				c, d := binary.LittleEndian.Uint64(run[16:24]), binary.LittleEndian.Uint64(run[24:32])
-				if ((a&mask+one)|(b&mask+one)|(c&mask+one)|(d&mask+one))&top != 0 {
-					break
-				}
-				run = run[32:]
-			}
-			o.element += int64(len(p)-len(run)) / 8 * perWord
-			if p = run; len(p) < 32 {
-				break
-			}
+	for !o.equal && len(p) >= 32 {
+		n := vector.Finite(p, o.float)
+		o.element += int64(n * 8 / o.lane)
+		if p = p[n:]; len(p) >= 32 {
 			o.byWord(p[:32])
 			p = p[32:]
 		}
@@ -237,7 +223,7 @@ func (o *finiteObserver) take(p []byte) {
 func (o *finiteObserver) byWord(p []byte) {
 	for ; len(p) >= 8; p = p[8:] {
 		x := binary.LittleEndian.Uint64(p)
-		if o.equal || (x&o.mask+o.one)&o.top != 0 {
+		if o.equal || (x&o.float.Exponent+o.float.One)&o.float.Top != 0 {
 			o.inspect(x)
 		}
 		o.element += int64(64 / o.lane)
@@ -249,9 +235,9 @@ func (o *finiteObserver) inspect(x uint64) {
 	lane := uint64(1)<<o.lane - 1 // all ones for 64 bits, where the shift gives 0
 	for i := range 64 / o.lane {
 		v := x >> (i * o.lane) & lane
-		bad := v&(o.mask&lane) == o.mask&lane
+		bad := v&(o.float.Exponent&lane) == o.float.Exponent&lane
 		if o.equal {
-			bad = v == o.mask
+			bad = v == o.float.Exponent
 		}
 		if bad {
 			if o.count == 0 {

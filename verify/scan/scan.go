@@ -117,9 +117,9 @@ func (s *Scanner) Read(ctx context.Context, files []content.TreeFile, ask Ask) (
 	var workers sync.WaitGroup
 	for range max(1, min(s.options.Workers, len(queue))) {
 		workers.Go(func() {
-			free := newBlocks()
+			block := make([]byte, blockBytes)
 			for i := range next {
-				found[i] = s.read(ctx, queue[i], ask, free)
+				found[i] = s.read(ctx, queue[i], ask, block)
 			}
 		})
 	}
@@ -147,9 +147,11 @@ func (s *Scanner) progress(n int64) {
 	}
 }
 
-// read reads one file: one goroutine reads and hashes blocks ahead, this one
-// looks into them.
-func (s *Scanner) read(ctx context.Context, file content.TreeFile, ask Ask, free chan []byte) *File {
+// read reads one file, through block. Reading, hashing and looking into the
+// bytes take turns: on several goroutines they would be faster for one file,
+// and slower for as many as there are cores, since every block would go from
+// one core's cache to the other's.
+func (s *Scanner) read(ctx context.Context, file content.TreeFile, ask Ask, block []byte) *File {
 	source, err := s.tree.Open(ctx, file)
 	if err != nil {
 		return &File{Err: err}
@@ -166,28 +168,21 @@ func (s *Scanner) read(ctx context.Context, file content.TreeFile, ask Ask, free
 			return &File{Err: err}
 		}
 	}
-	full := make(chan []byte, blocksInFlight)
-	var readErr error
-	go func() {
-		defer close(full)
-		readErr = reader.blocks(ctx, free, full)
-	}()
 	dense := s.options.Dense(file)
 	var text encodedText
-	for block := range full {
+	err = reader.blocks(ctx, block, func(p []byte) {
 		if shard != nil {
-			shard.write(block)
+			shard.write(p)
 		}
 		if dense {
-			countBytes(&f.Ranges, block)
-			text.write(block)
+			countBytes(&f.Ranges, p)
+			text.write(p)
 		}
-		s.progress(int64(len(block)))
-		free <- block[:cap(block)]
-	}
+		s.progress(int64(len(p)))
+	})
 	switch {
-	case readErr != nil:
-		return &File{Err: readErr}
+	case err != nil:
+		return &File{Err: err}
 	case reader.size != file.Size:
 		return &File{Err: endsEarly(reader.size, file.Size)}
 	}

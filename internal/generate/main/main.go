@@ -1,5 +1,5 @@
-// Command main writes a synthetic checkpoint of Qwen3.5-4B's shapes into a new
-// folder, for benchmarks and rehearsals at real size.
+// Command main writes a synthetic checkpoint of Qwen3.5-4B's or Maple's shapes
+// into a new folder, for benchmarks and rehearsals at real size.
 package main
 
 import (
@@ -32,18 +32,21 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("generate", flag.ContinueOnError)
 	var options generate.Options
+	family := flags.String("family", "", fmt.Sprintf("another model, of %v (default Qwen3.5-4B)", generate.Families()))
 	out := flags.String("out", "", "folder to write; absent or empty before")
 	flags.Uint64Var(&options.Seed, "seed", 0, "other values for another number")
 	flags.IntVar(&options.Layers, "layers", 0, "only the first so many text layers (default all)")
 	flags.Int64Var(&options.Vocabulary, "vocabulary", 0, "rows of embedding and head (default as published)")
 	flags.BoolVar(&options.TextOnly, "text-only", false, "leave out vision and multi-token prediction tensors")
 	flags.IntVar(&options.Shards, "shards", 0, "number of shards (default 4)")
+	flags.BoolVar(&options.HeadersOnly, "headers-only", false, "write no values: sparse files of full length")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *out == "" || flags.NArg() > 0 {
 		return manifest.WithHint(errors.New("nothing says where to write"), "add --out DIR")
 	}
+	options.Family = generate.Family(*family)
 	summary, err := generate.Write(ctx, *out, options)
 	if err != nil {
 		return err

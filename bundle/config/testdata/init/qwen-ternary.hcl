@@ -18,9 +18,10 @@ weights "language" {
   manifest = "quantization_manifest.json" # how each tensor is stored; stands beside this file
 }
 
-# the program that serves
+# programs, or files that serve.sh names
 files "code" {
-  from = "code"
+  from    = "code"
+  exclude = ["**/__pycache__/**"]
 }
 
 # 1 vendored wheel, as it is

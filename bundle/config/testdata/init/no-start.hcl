@@ -1,0 +1,33 @@
+# Written by slipway init from what lies in this folder. Paths are relative to it.
+slipway = 1
+
+bundle "no-start" {
+  profile = "practice" # the task whose rules apply
+}
+
+# 1 safetensors file; config.json: Qwen3ForCausalLM
+weights "language" {
+  from = "weights"
+}
+
+# programs, or files that serve.sh names
+files "code" {
+  from    = "code"
+  exclude = ["**/__pycache__/**"]
+}
+
+# single files that stand beside this one
+files "." {
+  from    = "."
+  include = ["server.py"]
+}
+
+# no serve.sh here: the server that is bundled; "cuda" never falls back to the CPU
+runtime "native" {
+  device = "cpu"
+}
+
+serve {
+  port     = 8000 # where it listens
+  thinking = "off" # answers without a thought first
+}
