@@ -181,6 +181,7 @@ func (s *Server) Log() string { return s.log.String() }
 // Stop ends the server and everything it started, and waits for that.
 func (s *Server) Stop() {
 	s.end(s.grace)
+	endStrays(s.home, s.command.Process.Pid) // daemons left the group
 	s.keeper.Stop()
 	s.keeper = nil // it may be called again
 }

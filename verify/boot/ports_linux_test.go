@@ -39,6 +39,10 @@ func TestServerThatIgnoresItsPort(t *testing.T) {
 			if _, err := ask.GetHealth(t.Context(), ask.Direct, s.URL); err != nil {
 				t.Error(err)
 			}
+			s.Stop()
+			if left := strays(options.TempDir, 0); len(left) > 0 {
+				t.Errorf("processes %v outlive the server", left)
+			}
 		})
 	}
 }

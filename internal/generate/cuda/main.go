@@ -38,6 +38,9 @@ func main() {
 		os.Exit(exit.ExitCode()) // the command has said why
 	default:
 		fmt.Fprintln(os.Stderr, err)
+		if errors.Is(err, exec.ErrNotFound) {
+			fmt.Fprintln(os.Stderr, "  install gcc and the C library's headers (Debian: apt-get install gcc libc6-dev)")
+		}
 		os.Exit(1)
 	}
 }
