@@ -75,6 +75,13 @@ func TestSourceRoundTrip(t *testing.T) {
 	if _, err := ReadSourceTar(strings.NewReader("no tar at all, but long enough to be read as one"), 1<<20); err == nil {
 		t.Error("anything is taken for a tar")
 	}
+	s.add("runtime/zz/model.safetensors", []byte("weights"))
+	if tar, err = s.Tar(build); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadSourceTar(bytes.NewReader(tar), 1<<20); err == nil || !strings.Contains(err.Error(), "runtime/zz/model.safetensors is no source") {
+		t.Errorf("a source with weights in it: %v", err)
+	}
 }
 
 func TestSourceMustBeWhole(t *testing.T) {

@@ -62,6 +62,11 @@ func ReadSourceTar(r io.Reader, limit int64) (*Source, error) {
 	if err := content.ReadTar(bytes.NewReader(data), s.add); err != nil {
 		return nil, fmt.Errorf("read source.tar: %w", err)
 	}
+	for _, f := range s.Files { // what is proved by its source must not carry anything else
+		if !isSource(f.Path) {
+			return nil, fmt.Errorf("read source.tar: %s is no source of the runtime", f.Path)
+		}
+	}
 	return s, s.finish()
 }
 
@@ -73,7 +78,7 @@ func isSource(name string) bool {
 	case ".go", ".s", ".c", ".h", ".cu", ".cuh", ".ptx", ".cubin", ".mod", ".sum":
 		return true
 	}
-	return path.Base(name) == "LICENSE" || name == cudastub.SymbolsPath || strings.HasPrefix(name, "runtime/kernels/cuda/build/")
+	return path.Base(name) == "LICENSE" || name == cudastub.SymbolsPath || name == "runtime/kernels/cuda/build/checksums"
 }
 
 func (s *Source) add(name string, data []byte) {

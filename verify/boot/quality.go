@@ -40,7 +40,7 @@ func answerQuality(answers []ask.Answer, wanted profiles.Quality) *report.Qualit
 		if a.Right() {
 			q.Right++
 		}
-		if ask.Parses(a.Content, a.Question.Answer) {
+		if a.Parsed() {
 			q.Parsed++
 		}
 		if a.Finish == "length" {

@@ -25,6 +25,25 @@ func failure(id string) GateResult {
 	return o.Result(id)
 }
 
+// A submission that was started and of which nobody knows whether it answers well
+// is not simply passed.
+func TestVerdictWithoutQuality(t *testing.T) {
+	const want = "whether its answers are any good is NOT decided"
+	for name, test := range map[string]struct {
+		quality Status
+		started bool
+		says    bool
+	}{"decided": {Pass, true, false}, "undecided": {Undecided, true, true}, "not started": {Undecided, false, false}} {
+		r := &Report{Gates: []GateResult{{ID: "startup", Status: Pass}, {ID: qualityGate, Status: test.quality}}, MayUndecided: []string{qualityGate}}
+		if test.started {
+			r.Measured = &Measured{}
+		}
+		if verdict := r.Verdict(); strings.Contains(verdict, want) != test.says || !strings.HasPrefix(verdict, "PASS") {
+			t.Errorf("%s: %q", name, verdict)
+		}
+	}
+}
+
 func TestExplained(t *testing.T) {
 	for name, test := range map[string]struct {
 		failed, passed []string

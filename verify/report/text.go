@@ -58,6 +58,10 @@ func (t *textWriter) summary(r *Report) {
 	t.byReason("not applicable", r.Gates, func(g GateResult) bool { return g.Status == NotApplicable })
 }
 
+// qualityGate is the one that a submission may pass all others without: twice a
+// model that did answered no better than chance.
+const qualityGate = "quality"
+
 // Verdict is the report in one line: it begins with "PASS" or "FAIL".
 func (r *Report) Verdict() string {
 	failed, open := r.Failed(), r.Open()
@@ -75,6 +79,9 @@ func (r *Report) Verdict() string {
 	}
 	if undecided > 0 {
 		verdict += fmt.Sprintf("; %s undecided", words.Plural(undecided, "gate"))
+	}
+	if len(failed) == 0 && r.Measured != nil && len(r.ids(func(g GateResult) bool { return g.ID == qualityGate && g.Status == Undecided })) > 0 {
+		verdict += "; whether its answers are any good is NOT decided"
 	}
 	return verdict
 }

@@ -78,9 +78,25 @@ type Answer struct {
 	Exchange // the last try
 }
 
-// Right reports whether the answer is the expected one.
+// Right reports whether the answer that the reply gives is the expected one.
 func (a Answer) Right() bool {
-	return a.Failed == nil && strings.TrimSpace(a.Content) == strings.TrimSpace(a.Question.Answer)
+	if a.Failed != nil {
+		return false
+	}
+	if strings.TrimSpace(a.Content) == strings.TrimSpace(a.Question.Answer) {
+		return true
+	}
+	answer, ok := Extract(a.Content, a.Question.Answer)
+	return ok && equal(answer, a.Question.Answer)
+}
+
+// Parsed reports whether the reply gives an answer of the expected form.
+func (a Answer) Parsed() bool {
+	if a.Failed != nil {
+		return false
+	}
+	_, ok := Extract(a.Content, a.Question.Answer)
+	return ok
 }
 
 // Empty reports an answer without content.
