@@ -15,6 +15,7 @@ import (
 
 	"slipway/manifest"
 	"slipway/verify/boot/ask"
+	"slipway/verify/boot/sandbox"
 )
 
 // portsPolls is how many polls of /health lie between two looks at the ports
@@ -68,17 +69,8 @@ func listeningSockets() map[string]int {
 	ports := map[string]int{}
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		data, _ := os.ReadFile(table) // there may be none
-		for line := range strings.Lines(string(data)) {
-			// sl, local address as hex IP:PORT, remote address, state (0A is
-			// LISTEN), queues, timer, retransmissions, uid, timeout, inode
-			fields := strings.Fields(line)
-			if len(fields) < 10 || fields[3] != "0A" {
-				continue
-			}
-			_, text, _ := strings.Cut(fields[1], ":")
-			if port, err := strconv.ParseUint(text, 16, 16); err == nil {
-				ports["socket:["+fields[9]+"]"] = int(port)
-			}
+		for _, l := range sandbox.ReadListeners(string(data)) {
+			ports["socket:["+l.Inode+"]"] = l.Port
 		}
 	}
 	return ports

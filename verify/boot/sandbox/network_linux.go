@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -75,19 +73,11 @@ func listening() ([]int, error) {
 	return slices.Sorted(maps.Keys(seen)), nil
 }
 
-// listeningIn reads one table: sl, local_address as hex IP:PORT, rem_address,
-// st, of which 0A is LISTEN.
+// listeningIn reads the ports of one table.
 func listeningIn(table string) []int {
 	var ports []int
-	for line := range strings.Lines(table) {
-		fields := strings.Fields(line)
-		if len(fields) < 4 || fields[3] != "0A" {
-			continue
-		}
-		_, text, _ := strings.Cut(fields[1], ":")
-		if port, err := strconv.ParseUint(text, 16, 16); err == nil {
-			ports = append(ports, int(port))
-		}
+	for _, l := range ReadListeners(table) {
+		ports = append(ports, l.Port)
 	}
 	return ports
 }
