@@ -89,7 +89,7 @@ var doors = map[string][]string{
 	"golang.org/x/text":                      {"manifest", "runtime/tokenizer"},
 	"golang.org/x/sync":                      {"bundle", "bundle/pack", "internal/generate", "manifest/content", "manifest/registry", "verify/boot/ask", "verify/compare", "verify/scan"},
 	"gorgonia.org/cu":                        {"runtime/gpu"},
-	"golang.org/x/sys":                       {"manifest/content", "manifest/safetensors", "verify/boot/sandbox", "verify/image/probe"},
+	"golang.org/x/sys":                       {"manifest/content", "manifest/safetensors", "runtime/kernels", "verify/boot/sandbox", "verify/image/probe", "verify/scan/vector"},
 	"mvdan.cc/sh/v3":                         {"verify/script", "verify/script/shell"},
 	"github.com/landlock-lsm/go-landlock":    {"verify/boot/sandbox"},
 	"github.com/elastic/go-seccomp-bpf":      {"verify/boot/sandbox"},

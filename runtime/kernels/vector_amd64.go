@@ -2,22 +2,12 @@
 
 package kernels
 
+import "golang.org/x/sys/cpu"
+
 // AVX2 versions of the inner loops, bitwise equal to the Go ones: the same
 // lanes, products and sums rounded separately.
 
-var hasAVX2 = func() bool {
-	_, _, c, _ := cpuid(1, 0)
-	const osxsave, avx = 1 << 27, 1 << 28
-	if c&osxsave == 0 || c&avx == 0 || xgetbv()&6 != 6 {
-		return false
-	}
-	_, b, _, _ := cpuid(7, 0)
-	return b&(1<<5) != 0
-}()
-
-func cpuid(leaf, subleaf uint32) (a, b, c, d uint32)
-
-func xgetbv() uint32
+var hasAVX2 = cpu.X86.HasAVX2
 
 // The counts n of elements are multiples of 8, of 16 for decodePackedAVX2.
 

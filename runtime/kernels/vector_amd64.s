@@ -2,24 +2,6 @@
 
 #include "textflag.h"
 
-// func cpuid(leaf, subleaf uint32) (a, b, c, d uint32)
-TEXT ·cpuid(SB), NOSPLIT, $0-24
-	MOVL leaf+0(FP), AX
-	MOVL subleaf+4(FP), CX
-	CPUID
-	MOVL AX, a+8(FP)
-	MOVL BX, b+12(FP)
-	MOVL CX, c+16(FP)
-	MOVL DX, d+20(FP)
-	RET
-
-// func xgetbv() uint32
-TEXT ·xgetbv(SB), NOSPLIT, $0-4
-	XORL CX, CX
-	XGETBV
-	MOVL AX, ret+0(FP)
-	RET
-
 // func tileProductAVX2(tile, x *float32, stride, count, n int, scales, lanes *float32)
 // Four outputs (tile rows 512 bytes apart) for two rows of x at a time.
 TEXT ·tileProductAVX2(SB), NOSPLIT, $0-56

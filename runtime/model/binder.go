@@ -19,6 +19,7 @@ type binder struct {
 	config     *weights.Config
 	program    *kernels.Program
 	model      *Model
+	measuring  bool // what is bound will not run: nothing is read
 }
 
 // refusal is the panic by which fail leaves a family.
@@ -86,6 +87,8 @@ func (b *binder) take(name string, dense bool, shape ...int) *kernels.Matrix {
 	}
 	if b.model.limits.Device != nil && !dense {
 		m.Stored = t
+	} else if b.measuring {
+		m.Data = make([]byte, t.DataSize())
 	} else if m.Data, err = t.Data(); err == nil {
 		m.Scales, err = t.Scales()
 	}

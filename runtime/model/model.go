@@ -98,7 +98,7 @@ func load(checkpoint *weights.Checkpoint, limits Limits, pool *kernels.Pool) (*M
 			_ = m.program.Close() // the first error is the one to tell
 		}
 	}()
-	if err := m.bind(checkpoint, bind); err != nil {
+	if err := m.bind(checkpoint, bind, false); err != nil {
 		return nil, err
 	}
 	bound = true
@@ -110,9 +110,9 @@ func (m *Model) shape() kernels.Shape {
 	return kernels.Shape{Rows: max(m.limits.Slots, m.limits.Prefill), Slots: m.limits.Slots, Context: m.limits.Context}
 }
 
-func (m *Model) bind(checkpoint *weights.Checkpoint, bind family) error {
+func (m *Model) bind(checkpoint *weights.Checkpoint, bind family, measuring bool) error {
 	m.deltas = nil
-	b := &binder{checkpoint: checkpoint, config: checkpoint.Config, program: m.program, model: m}
+	b := &binder{checkpoint: checkpoint, config: checkpoint.Config, program: m.program, model: m, measuring: measuring}
 	if err := b.run(bind); err != nil {
 		return err
 	}
@@ -132,12 +132,12 @@ func (m *Model) bind(checkpoint *weights.Checkpoint, bind family) error {
 	return nil
 }
 
-// measure refuses limits that the device has no memory for, before matrices are
+// measure refuses limits that the device has no memory for, before anything is
 // read, and says what would fit.
 func (m *Model) measure(checkpoint *weights.Checkpoint, bind family) error {
 	device := m.limits.Device
 	m.program = device.MeasureProgram(m.shape())
-	if err := m.bind(checkpoint, bind); err != nil {
+	if err := m.bind(checkpoint, bind, true); err != nil {
 		return err
 	}
 	free, _, err := device.Memory()

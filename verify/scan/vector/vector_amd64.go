@@ -2,19 +2,9 @@
 
 package vector
 
-var hasAVX2 = func() bool {
-	_, _, c, _ := cpuid(1, 0)
-	const osxsave, avx = 1 << 27, 1 << 28
-	if c&osxsave == 0 || c&avx == 0 || xgetbv()&6 != 6 {
-		return false
-	}
-	_, b, _, _ := cpuid(7, 0)
-	return b&(1<<5) != 0
-}()
+import "golang.org/x/sys/cpu"
 
-func cpuid(leaf, subleaf uint32) (a, b, c, d uint32)
-
-func xgetbv() uint32
+var hasAVX2 = cpu.X86.HasAVX2
 
 // The numbers n of bytes are multiples of 64, and not 0.
 

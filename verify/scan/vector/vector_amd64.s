@@ -2,24 +2,6 @@
 
 #include "textflag.h"
 
-// func cpuid(leaf, subleaf uint32) (a, b, c, d uint32)
-TEXT ·cpuid(SB), NOSPLIT, $0-24
-	MOVL leaf+0(FP), AX
-	MOVL subleaf+4(FP), CX
-	CPUID
-	MOVL AX, a+8(FP)
-	MOVL BX, b+12(FP)
-	MOVL CX, c+16(FP)
-	MOVL DX, d+20(FP)
-	RET
-
-// func xgetbv() uint32
-TEXT ·xgetbv(SB), NOSPLIT, $0-4
-	XORL CX, CX
-	XGETBV
-	MOVL AX, ret+0(FP)
-	RET
-
 // For every value of four bits, two codes: how many of them have the low bit
 // set, and in the upper half of the byte how many have the high bit set.
 DATA codes<>+0(SB)/8, $0x1211020111100100
