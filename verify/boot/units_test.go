@@ -372,11 +372,11 @@ func tracedObserved(more ...sandbox.Opened) *observed {
 			Opened: append([]sandbox.Opened{
 				{Path: "/submission/weights/a.safetensors", Exists: true}, {Path: "/etc/ld.so.cache", Exists: true}, {Path: "/usr/lib/x.so", Exists: true},
 				{Path: "/tmp/cache/model.bin", Exists: true, Written: true}, {Path: "/tmp/home/.cache/x", Written: true, Exists: true}, {Path: "/root/.local/lib/python3.12/site-packages"},
-				{Path: "/work/env/lib/python3.12/site-packages/torch/lib/libtorch.so", Exists: true}, {Path: "/work/env/pyvenv.cfg", Exists: true},
-				{Path: "/usr/lib/python3/dist-packages/distutils-precedence.pth", Exists: true}, {Path: "/work/env/lib/python3.12/site-packages/x.pth", Exists: true}, {Path: "/dev/null", Written: true, Exists: true},
+				{Path: "/grader/env/lib/python3.12/site-packages/torch/lib/libtorch.so", Exists: true}, {Path: "/grader/env/pyvenv.cfg", Exists: true},
+				{Path: "/usr/lib/python3/dist-packages/distutils-precedence.pth", Exists: true}, {Path: "/grader/env/lib/python3.12/site-packages/x.pth", Exists: true}, {Path: "/dev/null", Written: true, Exists: true},
 				{Path: "/usr/share/icu/data.bin", Exists: true}, {Path: "/opt/venv/lib/libx.so", Exists: true},
 			}, more...),
-			Programs:    []sandbox.Program{{Path: "/work/env/bin/python3"}},
+			Programs:    []sandbox.Program{{Path: "/grader/env/bin/python3"}},
 			Connections: []sandbox.Connection{{Address: "127.0.0.1:8000"}, {Address: "[::1]:80"}, {Address: "192.0.2.2:8000"}, {Address: "8.8.8.8:80"}},
 		},
 	}

@@ -49,7 +49,7 @@ func TestConditions(t *testing.T) {
 		{"nor its files", sandbox.ReadOnlySubmission, sandbox.Options{}, "echo x 2>/dev/null >>/submission/run.sh || echo refused", "refused"},
 		{"the submission is noexec", sandbox.NoExecSubmission, sandbox.Options{NoExec: true}, "/submission/run.sh 2>/dev/null; echo $?", "126"},
 		{"or not", sandbox.ReadOnlySubmission, sandbox.Options{}, "/submission/run.sh; echo $?", "ran\n0"},
-		{"elsewhere", sandbox.ReadOnlySubmission, sandbox.Options{At: "/work/deep/down"}, "cd /work/deep/down && ./run.sh", "ran"},
+		{"elsewhere", sandbox.ReadOnlySubmission, sandbox.Options{At: "/grader/deep/down"}, "cd /grader/deep/down && ./run.sh", "ran"},
 		{"below a folder of the machine", sandbox.ReadOnlySubmission, sandbox.Options{At: "/var/lib/there/it/is"}, "/var/lib/there/it/is/run.sh; ls /var/lib | grep -c .. | grep -qx 1 || echo others", "ran\nothers"},
 		{"in /tmp", sandbox.ReadOnlySubmission, sandbox.Options{At: "/tmp/it"}, "/tmp/it/run.sh; echo x 2>/dev/null >/tmp/it/x || echo refused", "ran\nrefused"},
 		{"in a folder that was to be hidden", sandbox.ReadOnlySubmission, sandbox.Options{At: "/opt/not/there/it", Hide: []string{"/opt/not/there"}}, "/opt/not/there/it/run.sh", "ran"},
