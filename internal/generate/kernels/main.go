@@ -55,14 +55,23 @@ func run(ctx context.Context, args []string) error {
 	return replace(*folder, outputs, compiler)
 }
 
-// version returns the last line of nvcc --version, which names the build.
+// release is how the build of the compiler whose outputs are committed begins. A
+// kernel of a later release may need a later driver than the runtime asks for.
+const release = "Build cuda_12.4."
+
+// version returns the last line of nvcc --version, which names the build, and
+// refuses another release.
 func version(ctx context.Context, nvcc string) (string, error) {
 	text, err := exec.CommandContext(ctx, nvcc, "--version").Output()
 	if err != nil {
 		return "", manifest.WithHint(fmt.Errorf("ask %s for its version: %w", nvcc, err), "name the compiler of CUDA 12.4: --nvcc PATH")
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.TrimSpace(lines[len(lines)-1]), nil
+	build := strings.TrimSpace(lines[len(lines)-1])
+	if !strings.HasPrefix(build, release) {
+		return "", manifest.WithHint(fmt.Errorf("compile with %s: it is %q, not of CUDA 12.4", nvcc, build), "name the compiler of CUDA 12.4: --nvcc PATH")
+	}
+	return build, nil
 }
 
 // compile returns every output by its path. It compiles all before anything is

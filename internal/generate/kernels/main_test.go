@@ -13,7 +13,7 @@ import (
 // compiler stands in for nvcc: an output is the flags and the source, and a
 // source that says so does not compile.
 const compiler = `#!/bin/sh
-[ "$1" = --version ] && { echo "copyright"; echo "Build 12"; exit; }
+[ "$1" = --version ] && { echo "copyright"; echo "Build cuda_12.4.r12.4"; exit; }
 for source; do :; done
 grep -q wrong "$source" && { echo "$source: wrong"; exit 1; }
 while [ "$1" != -o ]; do flags="$flags $1"; shift; done
@@ -35,7 +35,7 @@ func TestRun(t *testing.T) {
 		t.Error(err)
 	}
 	first := read(t, filepath.Join(folder, stamp.File))
-	if !strings.HasPrefix(first, "compiler Build 12\n") || !strings.Contains(first, "  b.cuh\n") {
+	if !strings.HasPrefix(first, "compiler Build cuda_12.4.r12.4\n") || !strings.Contains(first, "  b.cuh\n") {
 		t.Errorf("description:\n%s", first)
 	}
 
@@ -58,6 +58,19 @@ func TestRun(t *testing.T) {
 	}
 	if err := stamp.Check(os.DirFS(folder)); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAnotherCompiler(t *testing.T) {
+	nvcc, folder := filepath.Join(t.TempDir(), "nvcc"), t.TempDir()
+	write(t, nvcc, strings.ReplaceAll(compiler, "12.4", "13.0"), 0o755)
+	write(t, filepath.Join(folder, "a.cu"), "\n", 0o644)
+	err := run(context.Background(), []string{"--nvcc", nvcc, "--folder", folder})
+	if err == nil || !strings.Contains(err.Error(), `"Build cuda_13.0.r13.0", not of CUDA 12.4`) {
+		t.Errorf("error %v of another release's compiler", err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, stamp.Folder)); !os.IsNotExist(err) {
+		t.Errorf("it left outputs: %v", err)
 	}
 }
 
