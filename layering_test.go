@@ -47,6 +47,7 @@ var layers = map[string][]string{
 	"verify/compare":       {"manifest", "manifest/content", "manifest/safetensors"},
 	"verify/boot":          {"verify/report", "verify/profiles", "verify/boot/...", "manifest", "manifest/safetensors"}, // runs the submission; the static gates must not. Reads headers to put zeros in the weights' place
 	"verify/boot/ask":      {"manifest"},
+	"verify/boot/local":    {"verify/boot/ask", "verify/boot/sandbox", "manifest"},
 	"verify/boot/sandbox":  {"manifest"},
 	"verify/boot/shrink":   {"manifest", "manifest/safetensors"},
 

@@ -13,7 +13,7 @@ import (
 	"slipway/bundle"
 	"slipway/bundle/config"
 	"slipway/manifest/content"
-	"slipway/verify/boot"
+	"slipway/verify/boot/local"
 )
 
 // serving are the flags of what starts a bundle's server to use it.
@@ -127,7 +127,7 @@ const serveGrace = 35 * time.Second
 
 // start starts what an argument names and waits until it is healthy; work is an
 // empty folder for its files. Stop must be called of the server it returns.
-func (a *app) start(ctx context.Context, text, work string, s serving, options boot.Options) (*boot.Server, error) {
+func (a *app) start(ctx context.Context, text, work string, s serving, options local.Options) (*local.Server, error) {
 	limit, err := s.limit(text)
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (a *app) start(ctx context.Context, text, work string, s serving, options b
 	if err := os.Mkdir(options.TempDir, 0o700); err != nil {
 		return nil, err
 	}
-	server, err := boot.Start(options)
+	server, err := local.Start(options)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (a *app) start(ctx context.Context, text, work string, s serving, options b
 }
 
 func (a *app) serve(ctx context.Context, text, work string, s serving) error {
-	server, err := a.start(ctx, text, work, s, boot.Options{Log: a.Stderr, Grace: serveGrace})
+	server, err := a.start(ctx, text, work, s, local.Options{Log: a.Stderr, Grace: serveGrace})
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/content"
-	"slipway/verify/boot"
 	"slipway/verify/boot/ask"
+	"slipway/verify/boot/local"
 )
 
 func (a *app) weightsCommand() *cobra.Command {
@@ -88,7 +88,7 @@ func (a *app) references(ctx context.Context, text string, s serving, questions 
 		return nil, err
 	}
 	defer func() { _ = done() }()
-	server, err := a.start(ctx, text, work, s, boot.Options{})
+	server, err := a.start(ctx, text, work, s, local.Options{})
 	if err != nil {
 		return nil, err
 	}

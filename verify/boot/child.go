@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"slipway/verify/boot/local"
 	"slipway/verify/boot/sandbox"
 	"slipway/verify/report"
 )
@@ -40,7 +41,7 @@ func (s *session) killChild(ctx context.Context, o *observed, examples examples)
 		defer close(answered)
 		s.request(asking, examples, 0)
 	}()
-	time.Sleep(pollInterval) // the request is under way
+	time.Sleep(local.PollInterval) // the request is under way
 	began := time.Now()
 	if err := place.Signal(child.PID, syscall.SIGKILL); err != nil {
 		stop()
@@ -71,7 +72,7 @@ func (s *session) outlive(ctx context.Context, answered <-chan struct{}, example
 			return ""
 		case <-ctx.Done():
 			return "it neither answers again nor ends"
-		case <-time.After(pollInterval):
+		case <-time.After(local.PollInterval):
 		}
 		s.waiting("waiting for an answer after %s was killed", outcome.command)
 		if open {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"slipway/manifest"
+	"slipway/verify/boot/local"
 	"slipway/verify/boot/sandbox"
 	"slipway/verify/report"
 )
@@ -48,7 +49,7 @@ type barePlace struct {
 	folder, homeFolder string
 	why                string   // there is no sandbox
 	asked              []string // conditions beside bareConditions that were asked for
-	current            *group
+	current            *local.Group
 	keeper             *sandbox.Keeper // ends what is left should this program be killed
 }
 
@@ -59,12 +60,12 @@ func (b *barePlace) outside() string    { return "" }
 func (b *barePlace) start(argv, environment []string, directory string, output io.Writer) (process, error) {
 	command := exec.Command(argv[0], argv[1:]...)
 	command.Dir, command.Env = directory, environment
-	group, err := startGroup(command, output)
+	group, err := local.StartGroup(command, output)
 	if err != nil {
 		return nil, err
 	}
 	b.current = group
-	return group, b.keeper.Group(group.command.Process.Pid)
+	return group, b.keeper.Group(group.PID())
 }
 
 func (b *barePlace) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -77,37 +78,13 @@ func (b *barePlace) alive() ([]string, error) {
 		return nil, nil
 	}
 	var all []string
-	group := b.current.command.Process.Pid
-	if b.current.lives() {
-		all = groupMembers(group)
+	if b.current.Lives() {
+		all = b.current.Members()
 	}
-	for _, pid := range strays(b.homeFolder, group) {
-		all = append(all, strayText(pid))
+	for _, pid := range local.Strays(b.homeFolder, b.current.PID()) {
+		all = append(all, local.StrayText(pid))
 	}
 	return all, nil
-}
-
-// groupMembers names the processes of a group that still run. Where the system
-// does not list processes, one stands for all.
-func groupMembers(group int) []string {
-	statuses, _ := filepath.Glob("/proc/[0-9]*/stat")
-	if len(statuses) == 0 {
-		return []string{"a process of serve.sh's process group"}
-	}
-	var all []string
-	for _, name := range statuses {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			continue // it has ended
-		}
-		// PID (COMMAND) STATE PARENT GROUP ...; a zombie waits for its parent, and does nothing.
-		head, rest, _ := strings.Cut(string(data), ") ")
-		fields := strings.Fields(rest)
-		if len(fields) > 2 && fields[2] == strconv.Itoa(group) && !strings.Contains("ZX", fields[0]) {
-			all = append(all, "process "+strings.Replace(head, " (", ", ", 1))
-		}
-	}
-	return all
 }
 
 func (b *barePlace) bound(port int) bool {
@@ -139,8 +116,8 @@ func (b *barePlace) trace() *sandbox.Trace { return nil }
 
 func (b *barePlace) killAll() error {
 	if b.current != nil {
-		b.current.end(0)
-		endStrays(b.homeFolder, b.current.command.Process.Pid)
+		b.current.End(0)
+		local.EndStrays(b.homeFolder, b.current.PID())
 	}
 	return nil
 }
@@ -260,7 +237,7 @@ func (r *Rehearsal) openBare(name, why string) (place, error) {
 	if err := os.Mkdir(home, 0o700); err != nil {
 		return nil, err
 	}
-	keeper, err := keep(home)
+	keeper, err := local.Keep(home)
 	if err != nil {
 		return nil, err
 	}

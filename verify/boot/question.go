@@ -359,7 +359,7 @@ func (s *session) healthAfter(ctx context.Context) string {
 	if err == nil && status == http.StatusOK {
 		return ""
 	}
-	return "GET /health after the load: " + probeText(status, err)
+	return "GET /health after the load: " + ask.HealthText(status, err)
 }
 
 // madeUp are requests for a profile without public examples: they show whether

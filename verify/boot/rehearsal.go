@@ -1,3 +1,9 @@
+// Package boot starts a submission the way its grader does, through serve.sh,
+// asks it what the grader asks, and decides the gates that need it to run. It
+// promises that whatever it started is gone when it is done, that what it
+// reports was observed (a condition of the grader's machine that could not be
+// had here is named, and a gate that rests on one stays undecided), and that
+// each failure carries the numbers and the end of the server's log.
 package boot
 
 import (
@@ -9,6 +15,7 @@ import (
 
 	"slipway/manifest"
 	"slipway/verify/boot/ask"
+	"slipway/verify/boot/local"
 	"slipway/verify/boot/sandbox"
 	"slipway/verify/profiles"
 	"slipway/verify/report"
@@ -113,7 +120,7 @@ func (r *Rehearsal) firstStart(ctx context.Context, o *observed, examples exampl
 	if err != nil {
 		return err
 	}
-	s := &session{Rehearsal: r, place: place, log: newTail(logBytes)}
+	s := &session{Rehearsal: r, place: place, log: local.NewTail()}
 	defer s.close()
 	o.Conditions, o.at, o.homeFolder, o.address = place.conditions(), place.submission(), place.home(), place.outside()
 	if _, o.bare = place.(*barePlace); !o.bare && !r.GPU {
@@ -126,11 +133,11 @@ func (r *Rehearsal) firstStart(ctx context.Context, o *observed, examples exampl
 	if !o.first.healthy() {
 		s.step("did not start: %s; %s", o.first.problem, lastLines(o.first.log))
 	} else {
-		started := s.log.written()
+		started := s.log.Written()
 		if err := s.question(ctx, o, examples); err != nil {
 			return err
 		}
-		o.loadLog = sanitised(s.log.since(started))
+		o.loadLog = sanitised(s.log.Since(started))
 		if o.stop, err = s.end(ctx); err != nil {
 			return err
 		}
@@ -158,7 +165,7 @@ func (r *Rehearsal) elsewhere(ctx context.Context, o *observed, examples example
 	if err != nil {
 		return err
 	}
-	s := &session{Rehearsal: r, place: place, log: newTail(logBytes)}
+	s := &session{Rehearsal: r, place: place, log: local.NewTail()}
 	defer s.close()
 	if err := s.again(ctx, o, startedElsewhere, examples); err != nil {
 		return err

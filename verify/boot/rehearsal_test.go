@@ -19,6 +19,7 @@ import (
 	"slipway/manifest"
 	"slipway/verify"
 	"slipway/verify/boot/ask"
+	"slipway/verify/boot/local"
 	"slipway/verify/boot/sandbox"
 	"slipway/verify/profiles"
 	"slipway/verify/report"
@@ -122,7 +123,7 @@ func (s testSubmission) rehearsal(t *testing.T, bare bool) *Rehearsal {
 
 func testPort(t *testing.T) int {
 	t.Helper()
-	port, err := freePort()
+	port, err := local.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}

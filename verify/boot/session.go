@@ -19,15 +19,19 @@ import (
 
 	"slipway/manifest"
 	"slipway/verify/boot/ask"
+	"slipway/verify/boot/local"
 	"slipway/verify/boot/sandbox"
 	"slipway/verify/report"
 )
+
+// serveScript is the entry point of every submission.
+const serveScript = local.ServeScript
 
 // session is one place with the submission in it, started once or twice.
 type session struct {
 	*Rehearsal
 	place   place
-	log     *tail // of the current start
+	log     *local.Tail // of the current start
 	process process
 	began   time.Time
 	port    int
@@ -87,7 +91,7 @@ func (s *session) begin(ctx context.Context, what string) (startOutcome, error) 
 	if err != nil {
 		return o, err
 	}
-	s.log = newTail(logBytes)
+	s.log = local.NewTail()
 	output := io.Writer(s.log)
 	if s.Log != nil {
 		output = io.MultiWriter(s.log, s.Log)
@@ -126,7 +130,7 @@ func (s *session) command() ([]string, error) {
 		return argv, nil
 	}
 	if _, err := os.Stat(filepath.Join(s.Folder, "runtime", "serve")); err == nil {
-		if s.port, err = freePort(); err != nil {
+		if s.port, err = local.FreePort(); err != nil {
 			return nil, fmt.Errorf("start the submission: %w", err)
 		}
 		return append(argv, "--port", strconv.Itoa(s.port)), nil
@@ -166,8 +170,8 @@ func (s *session) wait(ctx context.Context, o *startOutcome) error {
 		status, err := s.server.Health(waiting)
 		switch {
 		case waiting.Err() == nil || o.probe == "":
-			o.probe = probeText(status, err)
-		case time.Since(asked) > pollInterval:
+			o.probe = ask.HealthText(status, err)
+		case time.Since(asked) > local.PollInterval:
 			o.probe = "not answered when the time was over; the one before: " + o.probe
 		}
 		refused := errors.Is(err, syscall.ECONNREFUSED)
@@ -205,7 +209,7 @@ func (s *session) wait(ctx context.Context, o *startOutcome) error {
 			o.problem = fmt.Sprintf("GET /health did not answer 200 within %s; the last probe: %s", limit, o.probe)
 			o.remedy = lateRemedy(s.place.listening(), s.port, status)
 			return nil
-		case <-time.After(pollInterval):
+		case <-time.After(local.PollInterval):
 		}
 	}
 }
@@ -228,13 +232,6 @@ const (
 	loopbackPolls  = 10 // that answer at 127.0.0.1 alone, before it is believed
 	installerPolls = 10
 )
-
-func probeText(status int, err error) string {
-	if err != nil {
-		return err.Error()
-	}
-	return fmt.Sprintf("HTTP %d", status)
-}
 
 func exitText(err error) string {
 	if err == nil {
@@ -311,7 +308,7 @@ func (s *session) end(ctx context.Context) (*stopOutcome, error) {
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(pollInterval):
+		case <-time.After(local.PollInterval):
 		}
 	}
 }

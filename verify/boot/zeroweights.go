@@ -15,6 +15,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 	"slipway/verify/boot/ask"
+	"slipway/verify/boot/local"
 	"slipway/verify/boot/shrink"
 	"slipway/verify/report"
 )
@@ -69,7 +70,7 @@ func (r *Rehearsal) askZeroWeights(ctx context.Context, o *observed, questions [
 		o.zero = &zeroOutcome{problem: "not started so: " + err.Error()}
 		return nil
 	}
-	s := &session{Rehearsal: r, place: place, log: newTail(logBytes)}
+	s := &session{Rehearsal: r, place: place, log: local.NewTail()}
 	defer s.close()
 	outcome, err := s.begin(ctx, withZeroWeights)
 	if ctx.Err() != nil {

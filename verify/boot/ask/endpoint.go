@@ -158,3 +158,11 @@ func GetHealth(ctx context.Context, client *http.Client, server string) (int, er
 	}
 	return response.StatusCode, response.Body.Close()
 }
+
+// HealthText says in a few words what GET /health came to.
+func HealthText(status int, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("HTTP %d", status)
+}

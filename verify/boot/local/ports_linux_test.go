@@ -1,4 +1,4 @@
-package boot
+package local
 
 import (
 	"fmt"
@@ -15,11 +15,11 @@ import (
 // that left its group.
 func TestServerThatIgnoresItsPort(t *testing.T) {
 	for name, script := range map[string]string{
-		"itself":   "BOOT_TEST_SERVER=plain exec SELF --port PORT",
-		"a daemon": "BOOT_TEST_SERVER=plain setsid SELF --port PORT &\nsleep 600",
+		"itself":   "LOCAL_TEST_HEALTH=200 exec SELF --port PORT",
+		"a daemon": "LOCAL_TEST_HEALTH=200 setsid SELF --port PORT &\nsleep 600",
 	} {
 		t.Run(name, func(t *testing.T) {
-			port, err := freePort()
+			port, err := FreePort()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,7 +40,7 @@ func TestServerThatIgnoresItsPort(t *testing.T) {
 				t.Error(err)
 			}
 			s.Stop()
-			if left := strays(options.TempDir, 0); len(left) > 0 {
+			if left := Strays(options.TempDir, 0); len(left) > 0 {
 				t.Errorf("processes %v outlive the server", left)
 			}
 		})
@@ -49,11 +49,11 @@ func TestServerThatIgnoresItsPort(t *testing.T) {
 
 // One that answers nowhere is given up with what was asked and where it listens.
 func TestServerThatAnswersNowhere(t *testing.T) {
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, fmt.Sprintf("BOOT_TEST_SERVER='plainnever' exec '%s' --port %d", self(t), port))
+	s := start(t, fmt.Sprintf("LOCAL_TEST_HEALTH=503 exec '%s' --port %d", self(t), port))
 	listens := fmt.Sprintf("it listens on port %d", port)
 	limit := 100 * time.Millisecond
 	for began := time.Now(); time.Since(began) < patience; {

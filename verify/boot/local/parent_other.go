@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package boot
+package local
 
 import "syscall"
 

@@ -1,10 +1,7 @@
-// Package boot starts a submission the way its grader does, through serve.sh,
-// asks it what the grader asks, and decides the gates that need it to run. It
-// promises that whatever it started is gone when it is done, that what it
-// reports was observed (a condition of the grader's machine that could not be
-// had here is named, and a gate that rests on one stays undecided), and that
-// each failure carries the numbers and the end of the server's log.
-package boot
+// Package local starts a submission on this machine as it is, outside any
+// sandbox. It promises that whatever it started is gone once it is stopped, also
+// what left its process group, and that a killed slipway leaves nothing either.
+package local
 
 import (
 	"context"
@@ -39,9 +36,9 @@ type Options struct {
 type Server struct {
 	URL string // http://127.0.0.1:PORT; once it is healthy, where it answered
 
-	*group
+	*Group
 	home   string
-	log    *tail
+	log    *Tail
 	grace  time.Duration
 	keeper *sandbox.Keeper
 }
@@ -56,20 +53,20 @@ func Start(options Options) (*Server, error) {
 		}
 		*folder = absolute
 	}
-	script := filepath.Join(options.Folder, serveScript)
+	script := filepath.Join(options.Folder, ServeScript)
 	if _, err := os.Lstat(script); err != nil {
 		return nil, manifest.WithHint(fmt.Errorf("start the submission: it has no serve.sh"), `a runtime block in bundle.hcl brings one: runtime "native" { device = "cpu" }`)
 	}
 	port := options.Port
 	if port == 0 {
 		var err error
-		if port, err = freePort(); err != nil {
+		if port, err = FreePort(); err != nil {
 			return nil, fmt.Errorf("start the submission: %w", err)
 		}
 	} else if err := checkFree(port); err != nil {
 		return nil, err
 	}
-	s := &Server{URL: localURL(port), home: options.TempDir, log: newTail(logBytes), grace: options.Grace}
+	s := &Server{URL: localURL(port), home: options.TempDir, log: NewTail(), grace: options.Grace}
 	if s.grace == 0 {
 		s.grace = 10 * time.Second
 	}
@@ -91,10 +88,10 @@ func Start(options Options) (*Server, error) {
 // begin starts the command, watched from before it runs.
 func (s *Server) begin(command *exec.Cmd, output io.Writer, home string) error {
 	var err error
-	if s.keeper, err = keep(home); err != nil {
+	if s.keeper, err = Keep(home); err != nil {
 		return err
 	}
-	if s.group, err = startGroup(command, output); err != nil {
+	if s.Group, err = StartGroup(command, output); err != nil {
 		s.keeper.Stop()
 		return err
 	}
@@ -105,10 +102,10 @@ func (s *Server) begin(command *exec.Cmd, output io.Writer, home string) error {
 	return nil
 }
 
-// serveScript is the entry point of every submission.
-const serveScript = "serve.sh"
+// ServeScript is the entry point of every submission.
+const ServeScript = "serve.sh"
 
-func freePort() (int, error) {
+func FreePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
@@ -117,8 +114,8 @@ func freePort() (int, error) {
 	return port, listener.Close()
 }
 
-// pollInterval is how often /health is asked.
-const pollInterval = 20 * time.Millisecond
+// PollInterval is how often /health is asked.
+const PollInterval = 20 * time.Millisecond
 
 // WaitHealthy waits until GET /health answers 200 and returns how long that
 // took since it was called. A serve.sh need not listen to the port that it is
@@ -137,7 +134,7 @@ func (s *Server) WaitHealthy(ctx context.Context, limit time.Duration) (time.Dur
 			return time.Since(began), nil
 		}
 		if waiting.Err() == nil || probe == "" {
-			probe = probeText(status, err)
+			probe = ask.HealthText(status, err)
 		}
 		if err != nil && polls%portsPolls == 0 {
 			before := other
@@ -154,7 +151,7 @@ func (s *Server) WaitHealthy(ctx context.Context, limit time.Duration) (time.Dur
 				return 0, s.withLog(context.Cause(ctx))
 			}
 			return 0, s.withLog(fmt.Errorf("GET %s/health did not answer 200 within %s; the last probe: %s%s", s.URL, limit, probe, listeningText(s.listening())))
-		case <-time.After(pollInterval):
+		case <-time.After(PollInterval):
 		}
 	}
 }
@@ -169,7 +166,7 @@ func (s *Server) withLog(err error) error {
 
 // Err says how the process ended, a clean end too. It waits for the end.
 func (s *Server) Err() error {
-	if err := s.group.Err(); err != nil {
+	if err := s.Group.Err(); err != nil {
 		return err
 	}
 	return errors.New("exit status 0")
@@ -180,8 +177,8 @@ func (s *Server) Log() string { return s.log.String() }
 
 // Stop ends the server and everything it started, and waits for that.
 func (s *Server) Stop() {
-	s.end(s.grace)
-	endStrays(s.home, s.command.Process.Pid) // daemons left the group
+	s.End(s.grace)
+	EndStrays(s.home, s.command.Process.Pid) // daemons left the group
 	s.keeper.Stop()
 	s.keeper = nil // it may be called again
 }

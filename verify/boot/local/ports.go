@@ -1,4 +1,4 @@
-package boot
+package local
 
 import (
 	"fmt"
@@ -47,7 +47,7 @@ func (s *Server) listening() []int {
 			own = append(own, folder)
 		}
 	}
-	for _, pid := range strays(s.home, group) {
+	for _, pid := range Strays(s.home, group) {
 		own = append(own, fmt.Sprintf("/proc/%d", pid))
 	}
 	seen := map[int]bool{}

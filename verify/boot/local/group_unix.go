@@ -1,6 +1,6 @@
 //go:build unix
 
-package boot
+package local
 
 import (
 	"os/exec"

@@ -1,21 +1,21 @@
-package boot
+package local
 
 import "sync"
 
 // logBytes is how much of a server's output is kept, from its end.
 const logBytes = 16 << 10
 
-// tail keeps the last bytes that were written to it.
-type tail struct {
+// Tail keeps the last bytes that were written to it.
+type Tail struct {
 	mu    sync.Mutex
 	limit int
 	data  []byte
 	total int // bytes written
 }
 
-func newTail(limit int) *tail { return &tail{limit: limit} }
+func NewTail() *Tail { return &Tail{limit: logBytes} }
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.total += len(p)
@@ -26,17 +26,17 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tail) String() string { return t.since(0) }
+func (t *Tail) String() string { return t.Since(0) }
 
-// written returns how many bytes were written.
-func (t *tail) written() int {
+// Written returns how many bytes were written.
+func (t *Tail) Written() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.total
 }
 
-// since returns what is kept of the bytes after the first n.
-func (t *tail) since(n int) string {
+// Since returns what is kept of the bytes after the first n.
+func (t *Tail) Since(n int) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.data[max(0, len(t.data)-max(0, t.total-n)):])

@@ -1,4 +1,4 @@
-package boot
+package local
 
 import (
 	"bytes"
@@ -13,11 +13,11 @@ import (
 	"slipway/verify/boot/sandbox"
 )
 
-// strays are the processes of a start without a sandbox that left its process
+// Strays are the processes of a start without a sandbox that left its process
 // group, as daemons do. They are known by the HOME that was given to that start
 // alone; one that forgot it too, or a system that shows no environments, cannot
 // be seen.
-func strays(home string, group int) []int {
+func Strays(home string, group int) []int {
 	names, _ := filepath.Glob("/proc/[0-9]*/environ")
 	var all []int
 	for _, name := range names {
@@ -34,9 +34,9 @@ func strays(home string, group int) []int {
 	return all
 }
 
-// keep keeps watch over a start whose HOME is home; nil where the system has
+// Keep keeps watch over a start whose HOME is home; nil where the system has
 // nobody for that.
-func keep(home string) (*sandbox.Keeper, error) {
+func Keep(home string) (*sandbox.Keeper, error) {
 	keeper, err := sandbox.Keep(home)
 	if errors.Is(err, sandbox.ErrUnsupported) {
 		return nil, nil
@@ -59,16 +59,16 @@ func groupOf(folder string) string {
 	return fields[2]
 }
 
-func strayText(pid int) string {
+func StrayText(pid int) string {
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended meanwhile
 	return fmt.Sprintf("process %d, which left its process group, %s", pid, strings.Join(strings.FieldsFunc(string(line), func(r rune) bool { return r == 0 }), " "))
 }
 
-// endStrays kills strays until there is none, since one may have started
+// EndStrays kills strays until there is none, since one may have started
 // another meanwhile.
-func endStrays(home string, group int) {
+func EndStrays(home string, group int) {
 	for deadline := time.Now().Add(reapTime); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		left := strays(home, group)
+		left := Strays(home, group)
 		if len(left) == 0 {
 			return
 		}
