@@ -74,8 +74,8 @@
 //     is {-a, 0, +a}. The unit is what unit says, or group_size inputs; without
 //     either, the largest of tensor, row, 256, 128, 64 and 32 inputs that fits.
 //   - packed_2bit: codes and scales, and for some formats biases, name stored
-//     tensors; format says how they lie. Codes 0, 1 and 2 are -1, 0 and +1 times
-//     the scale of their unit; code 3 stands nowhere.
+//     tensors; format says how they lie. A code is -1, 0 or +1 times the scale
+//     of its unit; a code that is none of them stands nowhere.
 //
 // The formats of packed entries, of which the first holds where none is given:
 //
@@ -86,6 +86,11 @@
 //	mlx_row_alpha_2bit  codes as above; scales BF16 [...] without the last dimension
 //	bitnet_u8           codes U8 [R, K] with R = ceil(N/4): a byte of row r holds rows r,
 //	                    r+R, r+2R and r+3R, lowest bits first, code 0 from row N on; scales [1]
+//	compressed_tensors_2bit
+//	                    codes I32 [N, ceil(K/16)], lowest bits first along the inputs, rows
+//	                    padded with code 0; scales as those of packed_2bit
+//
+// Codes 0, 1 and 2 are -1, 0 and +1; in compressed_tensors_2bit 1, 2 and 3 are.
 //
 // scale_dtype (F16, BF16, F32) and axis, where given, repeat what the stored
 // tensors and the format say. A profile may give keys and kinds a task's own

@@ -19,15 +19,49 @@ const (
 
 // The formats of packed entries. An entry without a format has FormatPacked2Bit.
 const (
-	FormatPacked2Bit  = "packed_2bit"        // U8, four codes a byte along the inputs
-	FormatMLXAffine   = "mlx_affine_2bit"    // U32, sixteen codes a word; scales and biases
-	FormatMLXRowAlpha = "mlx_row_alpha_2bit" // U32, sixteen codes a word; one BF16 scale a row
-	FormatBitNetU8    = "bitnet_u8"          // U8, a byte holds one row of each quarter; one scale
+	FormatPacked2Bit        = "packed_2bit"             // U8, four codes a byte along the inputs
+	FormatMLXAffine         = "mlx_affine_2bit"         // U32, sixteen codes a word; scales and biases
+	FormatMLXRowAlpha       = "mlx_row_alpha_2bit"      // U32, sixteen codes a word; one BF16 scale a row
+	FormatBitNetU8          = "bitnet_u8"               // U8, a byte holds one row of each quarter; one scale
+	FormatCompressedTensors = "compressed_tensors_2bit" // I32, sixteen codes a word, rows padded; value (code-2)*scale
 )
 
-// PackedFormats lists the formats of packed entries.
-func PackedFormats() []string {
-	return []string{FormatPacked2Bit, FormatMLXAffine, FormatMLXRowAlpha, FormatBitNetU8}
+// PackedFormat is what the grammar of an entry needs to know of its format. How
+// its bytes are read is for verify/ternary to say, which knows the same formats.
+type PackedFormat struct {
+	ID     string
+	Unit   string // what shares a scale; "" where the entry says
+	Biases bool   // whether entries give biases
+}
+
+var packedFormats = []PackedFormat{
+	{ID: FormatPacked2Bit},
+	{ID: FormatMLXAffine, Unit: UnitGroup, Biases: true},
+	{ID: FormatMLXRowAlpha, Unit: UnitRow},
+	{ID: FormatBitNetU8, Unit: UnitTensor},
+	{ID: FormatCompressedTensors},
+}
+
+// RegisterPackedFormat makes a format known for tests that prove that a format is
+// one line here and a decoder: nothing but a test calls it, once, when it starts.
+func RegisterPackedFormat(f PackedFormat) { packedFormats = append(packedFormats, f) }
+
+// PackedFormatIDs lists the formats of packed entries, in the order in which they
+// are documented.
+func PackedFormatIDs() (ids []string) {
+	for _, f := range packedFormats {
+		ids = append(ids, f.ID)
+	}
+	return ids
+}
+
+// packedFormat returns what is known of the entry's format.
+func (e Quantity) packedFormat() (PackedFormat, bool) {
+	i := slices.IndexFunc(packedFormats, func(f PackedFormat) bool { return f.ID == e.FormatID() })
+	if i < 0 {
+		return PackedFormat{}, false
+	}
+	return packedFormats[i], true
 }
 
 // What shares a scale: the whole tensor, each row, or a group of a row's inputs.
@@ -139,6 +173,7 @@ func (e Quantity) check() error {
 }
 
 func (e Quantity) checkPacked() error {
+	format, known := e.packedFormat()
 	switch {
 	case e.Codes == nil || e.Scales == nil:
 		return fmt.Errorf("kind %s needs codes and scales", e.Kind)
@@ -146,10 +181,12 @@ func (e Quantity) checkPacked() error {
 		return fmt.Errorf("kind %s takes codes and scales, not file and tensor", e.Kind)
 	case len(e.Shape) == 0:
 		return fmt.Errorf("kind %s needs a shape", e.Kind)
-	case e.Format != "" && !slices.Contains(PackedFormats(), e.Format):
-		return fmt.Errorf("format %q is not one of %s", Clip(e.Format), strings.Join(PackedFormats(), ", "))
-	case (e.Biases != nil) != (e.Format == FormatMLXAffine):
-		return fmt.Errorf("biases belong to format %s, and to no other", FormatMLXAffine)
+	case !known:
+		return fmt.Errorf("format %q is not one of %s", Clip(e.Format), strings.Join(PackedFormatIDs(), ", "))
+	case e.Biases != nil && !format.Biases:
+		return fmt.Errorf("format %s takes no biases", format.ID)
+	case e.Biases == nil && format.Biases:
+		return fmt.Errorf("format %s needs biases", format.ID)
 	case !slices.Contains([]string{"", "F16", "BF16", "F32"}, e.ScaleDType):
 		return fmt.Errorf("scale_dtype %q is not F16, BF16 or F32", Clip(e.ScaleDType))
 	}
@@ -185,12 +222,12 @@ func (e Quantity) checkPlain() error {
 
 // checkUnit holds unit, group_size and format against each other.
 func (e Quantity) checkUnit() error {
-	fixed := map[string]string{FormatMLXAffine: UnitGroup, FormatMLXRowAlpha: UnitRow, FormatBitNetU8: UnitTensor}[e.Format]
+	format, _ := e.packedFormat()
 	switch unit := e.ScaleUnit(); {
 	case !slices.Contains([]string{UnitTensor, UnitRow, UnitGroup}, unit):
 		return fmt.Errorf("unit %q is not %s, %s or %s", Clip(unit), UnitTensor, UnitRow, UnitGroup)
-	case fixed != "" && unit != fixed:
-		return fmt.Errorf("unit %s does not go with format %s, which has a scale for each %s", unit, e.Format, fixed)
+	case format.Unit != "" && unit != format.Unit:
+		return fmt.Errorf("unit %s does not go with format %s, which has a scale for each %s", unit, format.ID, format.Unit)
 	case unit == UnitGroup && e.GroupSize <= 0:
 		return fmt.Errorf("group_size %d is not positive", e.GroupSize)
 	case unit != UnitGroup && e.GroupSize != 0:
@@ -218,10 +255,9 @@ func (e Quantity) ScaleUnit() string {
 		return UnitGroup
 	case e.Kind == KindLiteral:
 		return ""
-	case e.Format == FormatMLXRowAlpha:
-		return UnitRow
-	case e.Format == FormatBitNetU8:
-		return UnitTensor
+	}
+	if format, _ := e.packedFormat(); format.Unit != "" {
+		return format.Unit
 	}
 	return UnitGroup
 }

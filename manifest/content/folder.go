@@ -36,8 +36,8 @@ func OpenFolder(ctx context.Context, root string) (*Tree, error) {
 	return tree, nil
 }
 
-// private lists what others cannot read of the files, or of the folders that they
-// lie in, each once. Of the root nothing is said: whoever copies it makes another.
+// private lists what others cannot read of the files, or execute though the owner
+// can, and the folders that they lie in and cannot enter, each once. Of the root nothing is said: whoever copies it makes another.
 func private(root *os.Root, files []manifest.File) []Private {
 	var found []Private
 	known := map[string]bool{".": true}
@@ -52,7 +52,7 @@ func private(root *os.Root, files []manifest.File) []Private {
 			known[folder] = true
 			look(folder, "/", 0o005)
 		}
-		look(file.Path, "", 0o004)
+		look(file.Path, "", fs.FileMode(file.Mode)&0o005)
 	}
 	sort.Slice(found, func(i, j int) bool { return found[i].Path < found[j].Path })
 	return found

@@ -2,6 +2,7 @@ package content
 
 import (
 	"archive/tar"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -82,24 +83,49 @@ func readTar(layer io.ReadSeeker) (members []tarMember, faults []Fault, err erro
 }
 
 // ReadTar hands every file of a tar in the format's form to take, in order,
-// with its bytes. Anything but regular files in that form is an error.
-func ReadTar(archive io.ReadSeeker, take func(path string, data []byte)) error {
-	members, faults, err := readTar(archive)
+// with its bytes. Any other form is an error: a byte that WriteTar would not have
+// written, after the end too, and files that are not sorted by path.
+func ReadTar(archive []byte, take func(path string, data []byte)) error {
+	members, faults, err := readTar(bytes.NewReader(archive))
 	if err != nil {
 		return err
 	}
 	if len(faults) > 0 {
 		return fmt.Errorf("%q %s", faults[0].Path, faults[0].Detail)
 	}
+	files, contents := make([]manifest.File, 0, len(members)), map[string][]byte{}
 	for _, m := range members {
-		if _, err := archive.Seek(m.offset, io.SeekStart); err != nil {
-			return err
+		if n := len(files); n > 0 && files[n-1].Path >= m.file.Path {
+			return fmt.Errorf("%q does not come after %q, as it sorts", m.file.Path, files[n-1].Path)
 		}
-		data, err := io.ReadAll(io.LimitReader(archive, m.file.Size))
-		if err != nil {
-			return err
+		if m.offset+m.file.Size > int64(len(archive)) {
+			return fmt.Errorf("%q ends after the archive does", m.file.Path)
 		}
-		take(m.file.Path, data)
+		files, contents[m.file.Path] = append(files, m.file), archive[m.offset:m.offset+m.file.Size]
+	}
+	rest := expectation(archive)
+	err = WriteTar(&rest, files, func(f manifest.File) (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(contents[f.Path])), nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("%d bytes come after its end", len(rest))
+	}
+	for _, f := range files {
+		take(f.Path, contents[f.Path])
 	}
 	return nil
+}
+
+// expectation is what has yet to be written; other bytes are an error.
+type expectation []byte
+
+func (e *expectation) Write(p []byte) (int, error) {
+	if !bytes.HasPrefix(*e, p) {
+		return 0, errors.New("its headers or padding are not in the format's form")
+	}
+	*e = (*e)[len(p):]
+	return len(p), nil
 }

@@ -28,8 +28,8 @@ type Tree struct {
 	Files  []TreeFile
 	Faults []Fault // what was found where a regular file should be; sorted by path
 
-	// Private is what another user than its owner and group cannot read, in a
-	// folder: files, and folders below it, whose path ends in a slash.
+	// Private is what another user than its owner and group cannot read, or execute
+	// as they can, in a folder: files, and folders below it, whose path ends in a slash.
 	Private []Private
 
 	Artifact *ArtifactView // nil for a folder

@@ -333,7 +333,7 @@ func TestFileChangesWhileItIsRead(t *testing.T) {
 
 func TestPrivateFiles(t *testing.T) {
 	root := t.TempDir()
-	for name, mode := range map[string]os.FileMode{"a/b/open": 0o644, "a/b/own": 0o600, "a/group": 0o640, "run": 0o755, "all": 0o604, "deep/down/file": 0o644} {
+	for name, mode := range map[string]os.FileMode{"a/b/open": 0o644, "a/b/own": 0o600, "a/group": 0o640, "run": 0o755, "run-own": 0o744, "all": 0o604, "deep/down/file": 0o644} {
 		full := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
 			t.Fatal(err)
@@ -355,7 +355,7 @@ func TestPrivateFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tree.Close()
-	want := []Private{{"a/b/own", 0o600}, {"a/group", 0o640}, {"deep/", 0o711}, {"deep/down/", 0o750}}
+	want := []Private{{"a/b/own", 0o600}, {"a/group", 0o640}, {"deep/", 0o711}, {"deep/down/", 0o750}, {"run-own", 0o744}}
 	if !slices.Equal(tree.Private, want) {
 		t.Errorf("private %v, want %v", tree.Private, want)
 	}

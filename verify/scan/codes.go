@@ -8,31 +8,36 @@ import (
 	"slipway/verify/ternary"
 )
 
-// codesObserver counts two-bit codes and finds the scale units whose codes all
-// mean zero. Four codes lie in a byte; their order does not matter for that.
+// codesObserver counts codes and finds the scale units whose codes all mean
+// zero. Where bytes hold four two-bit codes, many are looked at together.
 type codesObserver struct {
 	facts     Codes
 	layout    *ternary.Layout
+	packing   *ternary.Packing
 	unitBytes int64 // bytes of codes that share a scale
-	padStart  int64 // the first byte that holds padding
 	unit      int64 // under the cursor
 	seen      int64 // bytes of that unit
 	zero      bool  // all of them zero codes
 	offset    int64 // bytes of the tensor
+	plain     bool
+	foundBad  bool
 
-	// Of the bytes without padding: their number, codes with the low bit set,
-	// with the high bit, with both.
+	// Of the bytes without padding: how often each occurs, where codes are not
+	// plain; else their number, codes with the low bit set, with the high bit,
+	// with both.
+	bytes                 [256]int64
 	whole, low, high, bad int64
 }
 
 func observeCodes(layout *ternary.Layout) *codesObserver {
+	packing := layout.Format.Packing
 	return &codesObserver{
-		facts: Codes{ZeroUnits: UnitSet{}}, layout: layout, unitBytes: layout.UnitBytes, padStart: slices.Min(layout.PadFrom[:]), zero: true,
+		facts: Codes{ZeroUnits: UnitSet{}}, layout: layout, packing: packing, unitBytes: layout.UnitBytes, zero: true, plain: packing.Plain(),
 	}
 }
 
 func (o *codesObserver) write(p []byte) {
-	if whole := o.padStart - o.offset; int64(len(p)) > whole {
+	if whole := o.layout.Padded - o.offset; int64(len(p)) > whole {
 		n := max(whole, 0)
 		o.weights(p[:n])
 		o.padded(p[n:])
@@ -41,11 +46,11 @@ func (o *codesObserver) write(p []byte) {
 	o.weights(p)
 }
 
-// weights takes bytes whose four codes all stand for weights.
+// weights takes bytes whose codes all stand for weights.
 func (o *codesObserver) weights(p []byte) {
 	for len(p) > 0 {
 		n := min(int64(len(p)), unitsAtOnce) / o.unitBytes * o.unitBytes
-		if o.seen != 0 || n == 0 || o.unitBytes%8 != 0 {
+		if o.seen != 0 || n == 0 || o.unitBytes%8 != 0 || !o.plain {
 			n = min(int64(len(p)), o.unitBytes-o.seen)
 			o.byUnit(p[:n])
 		} else if count := vector.CountCodes(p[:n], o.wordStep()); count.ZeroWord {
@@ -62,48 +67,69 @@ func (o *codesObserver) weights(p []byte) {
 func (o *codesObserver) byUnit(p []byte) {
 	for len(p) > 0 {
 		n := min(int64(len(p)), o.unitBytes-o.seen)
-		o.add(p[:n], vector.CountCodes(p[:n], 8))
-		o.zero = o.zero && allZeroCodes(p[:n])
+		if o.plain {
+			o.add(p[:n], vector.CountCodes(p[:n], 8))
+		} else {
+			o.addBytes(p[:n])
+		}
+		o.zero = o.zero && o.allZeroCodes(p[:n])
 		p = p[n:]
-		o.advance(n)
-	}
-}
-
-// advance moves on within the unit, and into the next one at its end.
-func (o *codesObserver) advance(n int64) {
-	if o.seen += n; o.seen == o.unitBytes {
-		if o.zero {
-			o.facts.ZeroUnits.add(o.unit)
+		if o.seen += n; o.seen == o.unitBytes {
+			o.seen = 0
+			o.enter(o.unit + 1)
 		}
-		o.unit++
-		o.seen, o.zero = 0, true
 	}
 }
 
-// padded takes bytes of which some codes are padding: the last few rows of a
-// tensor at most.
+// enter ends the unit under the cursor where another one begins.
+func (o *codesObserver) enter(unit int64) {
+	if unit == o.unit {
+		return
+	}
+	if o.zero {
+		o.facts.ZeroUnits.add(o.unit)
+	}
+	o.unit, o.zero = unit, true
+}
+
+// padded takes bytes of which some codes may be padding, or belong to different
+// units.
 func (o *codesObserver) padded(p []byte) {
-	for _, c := range p {
-		for slot := range 4 {
-			code := c >> (2 * slot) & 3
-			element, weight := o.layout.Element(o.offset, slot)
-			switch {
-			case !weight && code != ternary.Minus:
-				if o.facts.BadPads == 0 {
-					o.facts.FirstBadPad = o.offset
-				}
-				o.facts.BadPads++
-				continue
-			case !weight:
-				continue
-			case code == ternary.Bad && o.facts.Histogram[ternary.Bad] == 0:
-				o.facts.FirstBad = element
-			}
-			o.zero = o.zero && code == ternary.Zero
-			o.facts.Histogram[code]++
+	size, last := o.layout.UnitSize, o.packing.Slots-1
+	for i, b := range p {
+		first, _ := o.layout.Element(o.offset, 0)
+		end, whole := o.layout.Element(o.offset, last) // padding is behind all codes of a byte
+		if unit := first / size; whole && unit == end/size {
+			o.enter(unit)
+			o.zero = o.zero && b == o.packing.ZeroByte()
+			o.addBytes(p[i : i+1])
+			continue
 		}
+		o.oneByOne(b)
 		o.offset++
-		o.advance(1)
+	}
+}
+
+// oneByOne looks at each code of the byte under the cursor.
+func (o *codesObserver) oneByOne(b byte) {
+	for slot := range o.packing.Slots {
+		code := o.packing.Read(b, slot)
+		element, weight := o.layout.Element(o.offset, slot)
+		switch {
+		case !weight && code != o.packing.Pad():
+			if o.facts.BadPads == 0 {
+				o.facts.FirstBadPad = o.offset
+			}
+			o.facts.BadPads++
+			continue
+		case !weight:
+			continue
+		case code == ternary.Bad && !o.foundBad:
+			o.facts.FirstBad, o.foundBad = element, true
+		}
+		o.enter(element / o.layout.UnitSize)
+		o.zero = o.zero && code == ternary.Zero
+		o.facts.Histogram[code]++
 	}
 }
 
@@ -123,20 +149,40 @@ func (o *codesObserver) add(p []byte, count vector.Codes) {
 	o.whole += int64(len(p))
 }
 
+// addBytes counts bytes that have to be looked up.
+func (o *codesObserver) addBytes(p []byte) {
+	counts, bad, found := &o.bytes, o.packing.BadBytes(), false
+	for _, b := range p {
+		counts[b]++
+		found = found || bad[b]
+	}
+	if found && !o.foundBad {
+		o.noteBad(p)
+	}
+	o.offset += int64(len(p))
+}
+
 func (o *codesObserver) finish(facts *Tensor) {
 	h := &o.facts.Histogram
 	one, two := o.low-o.bad, o.high-o.bad
 	h[1] += one
 	h[2] += two
 	h[0] += o.whole*4 - one - two - o.bad
+	for b, times := range o.bytes {
+		for slot := range o.packing.Slots {
+			h[o.packing.Read(byte(b), slot)] += times
+		}
+	}
+	if o.unit < o.layout.Units {
+		o.enter(o.layout.Units)
+	}
 	facts.Codes = &o.facts
 }
 
-// badCodes counts codes 3, of which there is one at least.
+// badCodes counts codes that stand for nothing, of which there is one at least.
 func (o *codesObserver) badCodes(p []byte) {
-	if o.facts.Histogram[ternary.Bad] == 0 {
-		at, slot := firstBadCode(p)
-		o.facts.FirstBad, _ = o.layout.Element(o.offset+at, slot)
+	if !o.foundBad {
+		o.noteBad(p)
 	}
 	bad := int64(0)
 	for _, c := range p {
@@ -146,23 +192,24 @@ func (o *codesObserver) badCodes(p []byte) {
 	o.bad += bad
 }
 
-// allZeroCodes reports whether every code is 1.
-func allZeroCodes(p []byte) bool {
+// allZeroCodes reports whether every code stands for 0.
+func (o *codesObserver) allZeroCodes(p []byte) bool {
+	zero := o.packing.ZeroByte()
 	for _, c := range p {
-		if c != 0x55 {
+		if c != zero {
 			return false
 		}
 	}
 	return true
 }
 
-// firstBadCode returns the byte and the slot of the first code 3, lowest bits
-// first.
-func firstBadCode(p []byte) (at int64, slot int) {
-	for i, c := range p {
-		if bad := c & (c >> 1) & 0x55; bad != 0 {
-			return int64(i), bits.TrailingZeros8(bad) / 2
-		}
+// noteBad looks for the first code that stands for nothing, of which there is
+// one in p, the bytes under the cursor.
+func (o *codesObserver) noteBad(p []byte) {
+	at, slot := slices.IndexFunc(p, func(b byte) bool { return o.packing.BadBytes()[b] }), 0
+	for o.packing.Read(p[at], slot) != ternary.Bad {
+		slot++
 	}
-	return int64(len(p)), 0
+	o.facts.FirstBad, _ = o.layout.Element(o.offset+int64(at), slot)
+	o.foundBad = true
 }

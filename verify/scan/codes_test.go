@@ -2,11 +2,13 @@ package scan
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"testing"
 
 	"slipway/manifest"
 	"slipway/verify/ternary"
+	"slipway/verify/ternary/ternarytest"
 )
 
 // plainCodes looks at the codes one by one.
@@ -16,11 +18,11 @@ func plainCodes(data []byte, l *ternary.Layout) *Codes {
 		f.ZeroUnits.add(unit)
 	}
 	for at := range int64(len(data)) {
-		for slot := range 4 {
-			code := data[at] >> (2 * slot) & 3
+		for slot := range l.Format.Packing.Slots {
+			code := l.Format.Packing.Read(data[at], slot)
 			element, weight := l.Element(at, slot)
 			switch {
-			case !weight && code != ternary.Minus:
+			case !weight && code != l.Format.Packing.Pad():
 				if f.BadPads == 0 {
 					f.FirstBadPad = at
 				}
@@ -42,14 +44,34 @@ func plainCodes(data []byte, l *ternary.Layout) *Codes {
 	return f
 }
 
+// drawnCodes draws an entry of each format in turn.
+func drawnCodes(n int, r *rand.Rand) manifest.Quantity {
+	ids := manifest.PackedFormatIDs()
+	e := manifest.Quantity{Kind: manifest.KindPacked2Bit, Format: ids[n%len(ids)], Shape: []int64{1 + r.Int64N(11), 512 * (1 + r.Int64N(2))}}
+	switch unit := e.ScaleUnit(); {
+	case e.Format == manifest.FormatBitNetU8:
+		e.Shape[1] = 1 + r.Int64N(90)
+	case e.Format == ternarytest.TQ1:
+		e.GroupSize = 256
+	case e.Format == manifest.FormatPacked2Bit:
+		e.GroupSize = 4 * (1 + r.Int64N(70))
+		e.Shape[1] = e.GroupSize * (1 + r.Int64N(5))
+	case e.Format == manifest.FormatCompressedTensors && r.IntN(2) == 0: // rows with padding
+		e.GroupSize = 1 + r.Int64N(70)
+		e.Shape[1] = e.GroupSize * (1 + r.Int64N(5))
+	case e.Format == manifest.FormatCompressedTensors:
+		e.Unit, e.Shape[1] = []string{manifest.UnitRow, manifest.UnitTensor}[r.IntN(2)], 1+r.Int64N(90)
+	case unit == manifest.UnitGroup:
+		e.GroupSize = 64
+	}
+	return e
+}
+
 func TestCodesAgreeWithCountingOneByOne(t *testing.T) {
 	r := random("codes")
-	for range 400 {
-		e := manifest.Quantity{Kind: manifest.KindPacked2Bit, Format: manifest.FormatBitNetU8, Shape: []int64{1 + r.Int64N(11), 1 + r.Int64N(90)}}
-		if r.IntN(2) == 0 {
-			e.Format, e.GroupSize = manifest.FormatPacked2Bit, 4*(1+r.Int64N(70))
-			e.Shape[1] = e.GroupSize * (1 + r.Int64N(5))
-		}
+	found := map[string][3]bool{} // bad codes, bad padding, units of zeros
+	for n := range 1200 {
+		e := drawnCodes(n, r)
 		format, _ := ternary.Lookup(e.Format)
 		l, err := format.Geometry(e)
 		if err != nil {
@@ -59,13 +81,22 @@ func TestCodesAgreeWithCountingOneByOne(t *testing.T) {
 		dense := r.IntN(3)
 		for i := range data {
 			if data[i] = byte(r.Uint32() & 0xef); r.IntN(3) > 0 || dense == 0 {
-				data[i] = 0x55
+				data[i] = format.Packing.ZeroByte()
 			}
 		}
 		got, want := observeIn(observeCodes(&l), data, r).Codes, plainCodes(data, &l)
 		got.ZeroUnits, want.ZeroUnits = listed(got.ZeroUnits), listed(want.ZeroUnits)
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s %v in units of %d: %+v, want %+v", e.Format, e.Shape, l.UnitSize, got, want)
+		}
+		f := found[e.Format]
+		f[0], f[1], f[2] = f[0] || want.Histogram[ternary.Bad] > 0, f[1] || want.BadPads > 0, f[2] || len(want.ZeroUnits) > 0
+		found[e.Format] = f
+	}
+	for _, id := range manifest.PackedFormatIDs() {
+		pads := id == manifest.FormatBitNetU8 || id == manifest.FormatCompressedTensors || id == ternarytest.TQ1
+		if found[id] != [3]bool{true, pads, true} {
+			t.Errorf("%s: bad codes, bad padding, units of zeros: %v", id, found[id])
 		}
 	}
 }
@@ -78,6 +109,35 @@ func listed(s UnitSet) UnitSet {
 		}
 	}
 	return s
+}
+
+// BenchmarkOtherCodes is the cost of codes that have to be looked up, byte by
+// byte and, where padding is between them, one by one.
+func BenchmarkOtherCodes(b *testing.B) {
+	for _, e := range []manifest.Quantity{
+		{Kind: manifest.KindPacked2Bit, Format: manifest.FormatCompressedTensors, GroupSize: 128, Shape: []int64{1 << 10, 1 << 12}},
+		{Kind: manifest.KindPacked2Bit, Format: ternarytest.TQ1, GroupSize: 256, Shape: []int64{1 << 10, 1 << 12}},
+	} {
+		format, _ := ternary.Lookup(e.Format)
+		l, err := format.Geometry(e)
+		if err != nil {
+			b.Fatal(err)
+		}
+		trits, r := make([]int8, l.Elements()), random("benchmark")
+		for i := range trits {
+			trits[i] = int8(r.IntN(3) - 1)
+		}
+		data, err := l.EncodeCodes(trits)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(e.Format, func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				observeCodes(&l).write(data)
+			}
+		})
+	}
 }
 
 // BenchmarkCodes is the cost of looking at codes that are in memory.

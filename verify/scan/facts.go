@@ -51,10 +51,14 @@ type Tensor struct {
 	FirstNonFinite int64           // element index, valid when NonFinite > 0
 	Pair           manifest.Digest // of values that are to be the negatives of another tensor's; zero unless asked for
 	Kept           [][]byte        // the bytes of Questions.Keep
+	Signs          [][]uint64      // of each of Questions.Signs: SignWindow bits a row, set where an element is negative
 
-	Codes   *Codes // nil unless asked for, like the next two
+	Asymmetric int64 // the largest of Questions.Literal of which every unit is {-b, 0, +a}; 0: none, or it was not asked
+
+	Codes   *Codes // nil unless asked for, like the next three
 	Scales  *Scales
 	Literal *Literal
+	Halves  *Halves // nil too for types of 16 bits and less
 }
 
 // prefixBytes is how much of a tensor is compared to tell copies: two tensors
@@ -63,8 +67,8 @@ const prefixBytes = 16 << 10
 
 // Codes counts two-bit codes.
 type Codes struct {
-	Histogram   [4]int64 // of the weights; padding is not counted
-	FirstBad    int64    // the weight of the first code 3 in the file, valid when there is one
+	Histogram   [4]int64 // of -1, 0, +1 and codes that stand for nothing; padding is not counted
+	FirstBad    int64    // the weight of the first code in the file that stands for nothing, valid when there is one
 	BadPads     int64    // codes of the padding that are not the padding's code
 	FirstBadPad int64    // byte of the codes, valid when BadPads > 0
 	ZeroUnits   UnitSet  // scale units whose codes all mean zero

@@ -56,7 +56,16 @@ func observersOf(dtype safetensors.DType, q Questions) []observer {
 	if len(q.Keep) > 0 {
 		observers = append(observers, &keepObserver{ranges: q.Keep})
 	}
+	for _, rows := range q.Signs {
+		observers = append(observers, observeSigns(dtype, rows))
+	}
+	if halves := observeHalves(dtype); q.Halves && halves != nil {
+		observers = append(observers, halves)
+	}
 	values := ternary.HoldsValues(dtype)
+	if values && len(q.Literal) > 0 && q.Asymmetric {
+		observers = append(observers, observeAsymmetric(dtype, q.Literal))
+	}
 	if values && len(q.Literal) > 0 { // it looks for NaN too
 		return append(observers, observeLiteral(dtype, q.Literal))
 	}

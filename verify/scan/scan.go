@@ -55,12 +55,15 @@ func IsShard(p string) bool { return strings.HasSuffix(p, Suffix) }
 // Questions say what to look for in one tensor. Prefix and finiteness are
 // looked at in all of them.
 type Questions struct {
-	Digest  bool            // of all its bytes
-	Codes   *ternary.Layout // two-bit codes that lie so; nil: it holds none
-	Scales  bool            // one scale an element
-	Pair    Pairing         // whether it is to be the negative of another tensor
-	Literal []int64         // sizes of units in elements, each a multiple of the next one; none: it holds no literal weights
-	Keep    []Range         // bytes to keep, in order and apart
+	Digest     bool            // of all its bytes
+	Codes      *ternary.Layout // two-bit codes that lie so; nil: it holds none
+	Scales     bool            // one scale an element
+	Pair       Pairing         // whether it is to be the negative of another tensor
+	Literal    []int64         // sizes of units in elements, each a multiple of the next one; none: it holds no literal weights
+	Asymmetric bool            // whether literal weights are {-b, 0, +a}
+	Keep       []Range         // bytes to keep, in order and apart
+	Halves     bool            // whether two numbers could be in one
+	Signs      []Rows          // rows whose first signs to keep
 }
 
 // Range is the bytes of a tensor from Begin to before End.

@@ -13,10 +13,11 @@ import (
 // padding of code 0. One weight_scale [1] for the whole tensor; value
 // (code-1)*scale. Some loaders divide by the stored scale: this one multiplies.
 var bitnet = Format{
-	ID:     manifest.FormatBitNetU8,
-	Words:  "U8, a byte holds one row of each quarter of the rows, lowest bits first; value = (code - 1) * scale, one scale",
-	Remedy: "pack the tensor again: U8 codes [ceil(N/4), K] along the first axis, one scale [1]",
-	place: func(l *Layout, e manifest.Quantity) error {
+	ID:      manifest.FormatBitNetU8,
+	Words:   "U8, a byte holds one row of each quarter of the rows, lowest bits first; value = (code - 1) * scale, one scale",
+	Remedy:  "pack the tensor again: U8 codes [ceil(N/4), K] along the first axis, one scale [1]",
+	Packing: lowestFirst,
+	Place: func(l *Layout, e manifest.Quantity) error {
 		switch {
 		case len(e.Shape) != 2:
 			return fmt.Errorf("shape %v is not that of a matrix", e.Shape)
@@ -26,14 +27,11 @@ var bitnet = Format{
 			return fmt.Errorf("unit %s is not tensor", l.Unit)
 		}
 		packedRows := (l.Rows + 3) / 4
-		l.quarters = true
+		l.Order = quarters{l.Rows, l.Inputs, packedRows}
 		l.Codes = Part{safetensors.U8, []int64{packedRows, l.Inputs}}
 		l.Scales = Part{Shape: []int64{1}}
 		l.UnitBytes = packedRows * l.Inputs
-		for quarter := range l.PadFrom {
-			rows := min(max(l.Rows-int64(quarter)*packedRows, 0), packedRows)
-			l.PadFrom[quarter] = rows * l.Inputs
-		}
+		l.Padded = max(l.Rows-3*packedRows, 0) * l.Inputs
 		return nil
 	},
 }

@@ -1,8 +1,13 @@
 // Package ternary knows how ternary weights are packed. A format is one value:
-// where each weight's code lies, what the codes stand for, and which stored
-// tensors of which shape it needs. Everything else that is asked of packed
-// weights is asked of a Layout, so that a new format is a decoder and nothing
-// else. The formulas are those of the formats' own programs, named beside each.
+// the stored tensors that it needs (Place), where each weight's code lies
+// (Order), and what the codes stand for (Packing). Everything else that is asked
+// of packed weights is asked of a Layout, so that a new format is a decoder and
+// nothing else. The formulas are those of the formats' own programs, named
+// beside each.
+//
+// Adding a format takes one file here, whose Format is named in formats, and one
+// line of the manifest's packedFormats, which says what its entries may give. Its
+// known answers go into this package's tests, whose other tests take in all formats.
 package ternary
 
 import (
@@ -14,37 +19,42 @@ import (
 	"slipway/manifest/safetensors"
 )
 
-// Format is a way of storing ternary weights in two bits each.
+// Format is a way of storing ternary weights as codes and scales.
 type Format struct {
-	ID     string
-	Words  string // the packing in words, for people
-	Remedy string // what to do about a tensor that is stored otherwise
+	ID      string
+	Words   string // the packing in words, for people
+	Remedy  string // what to do about a tensor that is stored otherwise
+	Packing *Packing
 
-	// place lays out an entry whose shape has rows of inputs elements, scale
-	// unit and axis as the entry gives them.
-	place func(l *Layout, e manifest.Quantity) error
+	// Place lays out an entry: it sets Codes, Scales, Biases, Order, UnitBytes
+	// and Padded of a layout that has everything else.
+	Place func(l *Layout, e manifest.Quantity) error
 }
 
-// The codes, which all formats share: a code stands for -1, 0 or +1 times its
-// scale. One more fits into two bits, and no ternary tensor holds it.
-const (
-	Minus = 0
-	Zero  = 1
-	Plus  = 2
-	Bad   = 3
-)
+// formats are all that this package decodes, in the order in which they are
+// documented.
+var formats = []Format{packed, mlxAffine, mlxRowAlpha, bitnet, compressedTensors}
+
+// Register makes a format known for tests that prove that a format is a decoder and
+// nothing else: nothing but a test calls it, or manifest.RegisterPackedFormat, once,
+// when it starts.
+func Register(f Format) {
+	if _, there := Lookup(f.ID); there {
+		panic("format " + f.ID + " is registered twice")
+	}
+	formats = append(formats, f)
+}
 
 // Formats returns all formats, in the order in which they are documented.
-func Formats() []Format { return []Format{packed, mlxAffine, mlxRowAlpha, bitnet} }
+func Formats() []Format { return slices.Clone(formats) }
 
 // Lookup returns the format of an id.
 func Lookup(id string) (Format, bool) {
-	for _, f := range Formats() {
-		if f.ID == id {
-			return f, true
-		}
+	i := slices.IndexFunc(formats, func(f Format) bool { return f.ID == id })
+	if i < 0 {
+		return Format{}, false
 	}
-	return Format{}, false
+	return formats[i], true
 }
 
 // Part is a stored tensor that a format needs. No DType means one that scales
@@ -63,18 +73,17 @@ type Layout struct {
 	Codes        Part
 	Scales       Part
 	Biases       *Part // nil for formats without
+	Order
 
 	Unit      string // manifest.UnitTensor, UnitRow or UnitGroup
 	UnitSize  int64  // weights that share a scale
 	Units     int64
-	UnitBytes int64 // bytes of codes of one unit; they are consecutive
+	UnitBytes int64 // bytes of codes of one unit, which are consecutive; 0 where units are not so many whole bytes
 
-	// PadFrom says from which byte of the codes on each of a byte's four codes
-	// is padding, which holds code Minus and stands for no weight. It is the
-	// number of bytes where there is none.
-	PadFrom [4]int64
-
-	quarters bool // a byte's codes lie in four quarters of the rows, not side by side
+	// Padded is from which byte of the codes on some of a byte's codes may be
+	// padding, which is bits of zero and stands for no weight: 0 where UnitBytes
+	// is, the number of bytes where there is none.
+	Padded int64
 }
 
 // Geometry lays out an entry of kind packed_2bit. The error says what about its
@@ -106,11 +115,8 @@ func (f Format) Geometry(e manifest.Quantity) (Layout, error) {
 		return Layout{}, fmt.Errorf("%d inputs are not a multiple of group_size %d", l.Inputs, l.UnitSize)
 	}
 	l.Units = total / l.UnitSize
-	if err := f.place(&l, e); err != nil {
+	if err := f.Place(&l, e); err != nil {
 		return Layout{}, err
-	}
-	if bytes := l.CodeBytes(); l.PadFrom == [4]int64{} {
-		l.PadFrom = [4]int64{bytes, bytes, bytes, bytes}
 	}
 	return l, nil
 }
@@ -124,24 +130,14 @@ func (l *Layout) CodeBytes() int64 {
 	return n * int64(l.Codes.DType.Bits()) / 8
 }
 
-// Slot returns where the code of a weight lies: in which byte of the codes, and
-// from which bit on.
-func (l *Layout) Slot(element int64) (at int64, shift uint) {
-	if !l.quarters {
-		return element / 4, uint(element%4) * 2
-	}
-	row, input := element/l.Inputs, element%l.Inputs
-	packedRows := l.Codes.Shape[0]
-	return row%packedRows*l.Inputs + input, uint(row/packedRows) * 2
-}
-
 // Span returns the bytes of the codes between which the codes of consecutive
 // weights lie, at least one of them.
 func (l *Layout) Span(first, count int64) (begin, end int64) {
-	if !l.quarters {
-		return first / 4, (first+count-1)/4 + 1
-	}
 	begin, _ = l.Slot(first)
+	if _, ascending := l.Order.(sideBySide); ascending {
+		end, _ = l.Slot(first + count - 1)
+		return begin, end + 1
+	}
 	end = begin
 	for i := range count {
 		at, _ := l.Slot(first + i)
@@ -150,17 +146,17 @@ func (l *Layout) Span(first, count int64) (begin, end int64) {
 	return begin, end + 1
 }
 
-// Element returns the weight whose code lies in a byte of the codes at a slot,
-// 0 for the lowest two bits; ok is false where that is padding.
-func (l *Layout) Element(at int64, slot int) (element int64, ok bool) {
-	if at >= l.PadFrom[slot] {
-		return 0, false
-	}
-	if !l.quarters {
-		return at*4 + int64(slot), true
-	}
-	row := at/l.Inputs + int64(slot)*l.Codes.Shape[0]
-	return row*l.Inputs + at%l.Inputs, true
+// Read returns what the code of a weight stands for. codes are the bytes from
+// byte begin on.
+func (l *Layout) Read(codes []byte, begin, element int64) byte {
+	at, slot := l.Slot(element)
+	return l.Format.Packing.Read(codes[at-begin], slot)
+}
+
+// PackedRow returns in which row of the stored codes a byte lies.
+func (l *Layout) PackedRow(at int64) int64 {
+	last := l.Codes.Shape[len(l.Codes.Shape)-1]
+	return at / (last * int64(l.Codes.DType.Bits()) / 8)
 }
 
 // Product multiplies a shape; ok is false above 2^50, far more than any model.
@@ -175,25 +171,35 @@ func Product(shape []int64) (n int64, ok bool) {
 	return n, true
 }
 
-// alongInputs lays codes out side by side along the last axis: so many codes
-// to a word, the first in its lowest bits. Words are little endian, so that
+// alongInputs lays codes of two bits out side by side along the last axis: so
+// many to a word, the first in its lowest bits. Words are little endian, so that
 // bytes hold four codes each in the same order.
 func alongInputs(l *Layout, e manifest.Quantity, dtype safetensors.DType) error {
-	last := len(e.Shape) - 1
-	if e.Axis != nil && *e.Axis != int64(last) {
-		return fmt.Errorf("axis %d is not the last one, along which %s packs", *e.Axis, l.Format.ID)
-	}
 	perWord := int64(dtype.Bits() / 2)
-	word := map[safetensors.DType]string{safetensors.U8: "byte", safetensors.U32: "word"}[dtype]
+	word := map[safetensors.DType]string{safetensors.U8: "byte", safetensors.U32: "word", safetensors.I32: "word"}[dtype]
 	if l.Inputs%perWord != 0 {
 		return fmt.Errorf("%d inputs are not a multiple of the %d codes of a %s", l.Inputs, perWord, word)
 	}
 	if l.UnitSize%4 != 0 {
 		return fmt.Errorf("group_size %d is not a multiple of the 4 codes of a byte", l.UnitSize)
 	}
+	return inWords(l, e, dtype)
+}
+
+// inWords is alongInputs for any number of inputs: the last word of a row is
+// padded.
+func inWords(l *Layout, e manifest.Quantity, dtype safetensors.DType) error {
+	last := len(e.Shape) - 1
+	if e.Axis != nil && *e.Axis != int64(last) {
+		return fmt.Errorf("axis %d is not the last one, along which %s packs", *e.Axis, l.Format.ID)
+	}
+	perWord := int64(dtype.Bits() / 2)
 	l.Codes = Part{dtype, slices.Clone(e.Shape)}
-	l.Codes.Shape[last] /= perWord
-	l.UnitBytes = l.UnitSize / 4
+	l.Codes.Shape[last] = (l.Inputs + perWord - 1) / perWord
+	l.Order = sideBySide{l.Inputs, l.Codes.Shape[last] * perWord / 4, 4}
+	if l.Inputs%perWord == 0 && l.UnitSize%4 == 0 {
+		l.UnitBytes, l.Padded = l.UnitSize/4, l.CodeBytes()
+	}
 	return nil
 }
 

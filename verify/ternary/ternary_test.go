@@ -1,10 +1,9 @@
-package ternary
+package ternary_test
 
 import (
+	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,6 +11,8 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
+	. "slipway/verify/ternary"
+	"slipway/verify/ternary/ternarytest"
 )
 
 func entry(format, unit string, group int64, shape ...int64) manifest.Quantity {
@@ -51,8 +52,18 @@ func repeat(v float32, n int) []float32 {
 	return out
 }
 
+// at returns n zeros but for some places.
+func at(n int, values map[int]float32) []float32 {
+	out := make([]float32, n)
+	for i, v := range values {
+		out[i] = v
+	}
+	return out
+}
+
 // Bytes and values that were worked out by hand.
 func TestKnownAnswers(t *testing.T) {
+	answered := map[string]bool{}
 	for _, tc := range []struct {
 		name   string
 		entry  manifest.Quantity
@@ -104,8 +115,35 @@ func TestKnownAnswers(t *testing.T) {
 			stored: Stored{Codes: []byte{0x15, 0x20, 0x06, 0x00}, Scales: sixteens(0x4000), ScaleDType: safetensors.BF16}, // 2
 			want:   row(0, -2, 2, -2, 0, -2, 0, -2, 0, 2),
 		},
+		{
+			// Seventeen inputs: two words a row. Codes 1, 2 and 3 are -1, 0 and +1:
+			// 0b10101110 is codes 2, 3, 2, 2, and the second word has one code, 1,
+			// and padding. The second row has the bad code 0, which is -2.
+			name: "compressed_tensors_2bit", entry: entry("compressed_tensors_2bit", "row", 0, 2, 17),
+			stored: Stored{Codes: []byte{0xae, 0xaa, 0xaa, 0xaa, 1, 0, 0, 0, 0xa8, 0xaa, 0xaa, 0xea, 3, 0, 0, 0}, Scales: sixteens(0x3f00, 0x3f80), ScaleDType: safetensors.BF16},
+			want:   concat(row(0, 0.5), repeat(0, 14), row(-0.5), row(-2), repeat(0, 14), row(1, 1)),
+		},
+		{
+			// Byte 0 of a block holds weights 0, 32, 64, 96 and 128, byte 32 weights
+			// 160, 176, ..., byte 51 weights 243, 247, 251, 255 and nothing. 128 is
+			// ceil(256*121/243), five zeros; 255 five +1; 2 is v = 1, -1 four times
+			// and then 0. 126 is v = 119, 1*81+1*27+1*9+0*3+2, and as four trits and
+			// -1 zeros are v = 120: ceil(126.4) = 127.
+			name: ternarytest.TQ1, entry: entry(ternarytest.TQ1, "", 256, 1, 256),
+			stored: Stored{Codes: slices.Concat([]byte{255, 2}, bytes.Repeat([]byte{128}, 30), []byte{126}, bytes.Repeat([]byte{128}, 15), []byte{127, 127, 127, 0}),
+				Scales: sixteens(0x4000), ScaleDType: safetensors.F16}, // 2
+			want: at(256, map[int]float32{0: 2, 32: 2, 64: 2, 96: 2, 128: 2, 1: -2, 33: -2, 65: -2, 97: -2, 208: -2, 224: 2, 243: -2, 247: -2, 251: -2, 255: -2}),
+		},
+		{
+			// Byte 0 holds weights 0, 32, 64 and 96, highest bits first: 0b10010001
+			// is 2, 1, 0, 1.
+			name: ternarytest.I2S, entry: entry(ternarytest.I2S, "", 0, 1, 128),
+			stored: Stored{Codes: slices.Concat([]byte{0x91}, bytes.Repeat([]byte{0x55}, 30), []byte{0x56}), Scales: []byte{0, 0, 0xc0, 0x3f}, ScaleDType: safetensors.F32},
+			want:   at(128, map[int]float32{0: 1.5, 64: -1.5, 127: 1.5}),
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			answered[tc.entry.FormatID()] = true
 			l := layout(t, tc.entry)
 			got, err := l.Decode(tc.stored)
 			if err != nil {
@@ -115,6 +153,11 @@ func TestKnownAnswers(t *testing.T) {
 				t.Errorf("decoded %v, want %v", got, tc.want)
 			}
 		})
+	}
+	for _, f := range Formats() {
+		if !answered[f.ID] {
+			t.Errorf("format %s has no known answer", f.ID)
+		}
 	}
 }
 
@@ -173,6 +216,13 @@ func TestGeometry(t *testing.T) {
 		{entry("bitnet_u8", "row", 0, 5, 7), nil, nil, "unit row is not tensor"},
 		{axis(entry("bitnet_u8", "", 0, 10, 7), 0), []int64{3, 7}, []int64{1}, ""},
 		{axis(entry("bitnet_u8", "", 0, 10, 7), 1), nil, nil, "axis 1 is not the first one"},
+		{entry("compressed_tensors_2bit", "", 32, 3, 96), []int64{3, 6}, []int64{3, 3}, ""},
+		{entry("compressed_tensors_2bit", "row", 0, 3, 97), []int64{3, 7}, []int64{3, 1}, ""},
+		{entry("compressed_tensors_2bit", "tensor", 0, 3, 97), []int64{3, 7}, []int64{1}, ""},
+		{entry("compressed_tensors_2bit", "row", 0, 2, 3, 96), nil, nil, "not that of a matrix"},
+		{axis(entry("compressed_tensors_2bit", "row", 0, 3, 97), 0), nil, nil, "axis 0 is not the last one"},
+		{entry(ternarytest.TQ1, "", 256, 3, 512), []int64{3, 104}, []int64{3, 2}, ""},
+		{entry(ternarytest.TQ1, "", 128, 3, 512), nil, nil, "group_size 128 is not 256"},
 	} {
 		f, _ := Lookup(tc.entry.FormatID())
 		l, err := f.Geometry(tc.entry)
@@ -185,63 +235,6 @@ func TestGeometry(t *testing.T) {
 			t.Errorf("%+v: %v", tc.entry, err)
 		case !slices.Equal(l.Codes.Shape, tc.codes) || !slices.Equal(l.Scales.Shape, tc.scales):
 			t.Errorf("%+v: codes %v and scales %v, want %v and %v", tc.entry, l.Codes.Shape, l.Scales.Shape, tc.codes, tc.scales)
-		}
-	}
-}
-
-// randomEntry draws an entry of any format that has a layout.
-func randomEntry(r *rand.Rand) manifest.Quantity {
-	n, g := 1+r.Int64N(13), 16*(1+r.Int64N(3))
-	k := g * (1 + r.Int64N(3))
-	return [...]manifest.Quantity{
-		entry("", "", g, n, k), entry("", "", g, 2, n, k), entry("packed_2bit", "row", 0, n, 4+4*r.Int64N(9)), entry("packed_2bit", "tensor", 0, n, k),
-		entry("mlx_affine_2bit", "", g, n, k), entry("mlx_row_alpha_2bit", "", 0, n, k), entry("mlx_row_alpha_2bit", "", 0, 3, n, k),
-		entry("bitnet_u8", "", 0, n, 1+r.Int64N(40)),
-	}[r.IntN(8)]
-}
-
-// decode(encode(x)) is x for every format, unit and scale type, and Slot and
-// Element are each other's inverse.
-func TestDecodeInvertsEncode(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
-		e := randomEntry(r)
-		l := layout(t, e)
-		dtype := []safetensors.DType{safetensors.F16, safetensors.BF16, safetensors.F32}[r.IntN(3)]
-		if l.Scales.DType != 0 {
-			dtype = l.Scales.DType
-		}
-		values := make([]float32, l.Elements())
-		magnitude := float32(0)
-		for i := range values {
-			if int64(i)%l.UnitSize == 0 { // a random number of the type, sometimes zero or subnormal
-				b := uint64(r.Uint32())
-				if dtype != safetensors.F32 {
-					b &= 0xffff
-				}
-				magnitude = float32(math.Abs(Value(dtype, b)))
-				if magnitude != magnitude || math.IsInf(float64(magnitude), 0) {
-					magnitude = 0
-				}
-			}
-			values[i] = magnitude * float32(r.IntN(3)-1)
-		}
-		s, err := l.Encode(values, dtype)
-		if err != nil {
-			t.Fatalf("%+v %s: %v", e, dtype, err)
-		}
-		got, err := l.Decode(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range values {
-			if got[i] != values[i] {
-				t.Fatalf("%+v %s: weight %d is %v, was %v", e, dtype, i, got[i], values[i])
-			}
-			at, shift := l.Slot(int64(i))
-			if element, ok := l.Element(at, int(shift/2)); !ok || element != int64(i) {
-				t.Fatalf("%+v: weight %d lies at byte %d, bit %d, where weight %d lies", e, i, at, shift, element)
-			}
 		}
 	}
 }
@@ -297,44 +290,6 @@ func TestMapleRowAlphaBytes(t *testing.T) {
 	if codes != 4_894_752_768 || alphas != 37_994_496 || rows != 18_997_248 {
 		t.Errorf("%d bytes of codes, %d of row_alpha, %d rows", codes, alphas, rows)
 	}
-}
-
-// FuzzDecode gives any geometry and any bytes: no panic, and what decodes has
-// as many weights as its shape says.
-func FuzzDecode(f *testing.F) {
-	f.Add(uint8(0), uint8(2), int64(64), int64(2), int64(2), int64(64), []byte("codes and scales"))
-	f.Add(uint8(3), uint8(0), int64(0), int64(1), int64(5), int64(3), make([]byte, 8))
-	f.Add(uint8(1), uint8(2), int64(16), int64(1), int64(1), int64(16), make([]byte, 8))
-	f.Fuzz(func(t *testing.T, format, unit uint8, group, a, b, c int64, data []byte) {
-		units := []string{"tensor", "row", "group", "", "x"}
-		e := entry(Formats()[int(format)%len(Formats())].ID, units[int(unit)%len(units)], group, a, b, c)
-		if a == 1 {
-			e.Shape = e.Shape[1:]
-		}
-		known, _ := Lookup(e.FormatID())
-		l, err := known.Geometry(e)
-		if err != nil {
-			return
-		}
-		for _, dtype := range []safetensors.DType{safetensors.F16, safetensors.BF16, safetensors.F32} {
-			take := func(n int64) []byte {
-				if n > 1<<16 {
-					return nil
-				}
-				out := make([]byte, n)
-				copy(out, data)
-				return out
-			}
-			s := Stored{Codes: take(l.CodeBytes()), Scales: take(l.Units * int64(dtype.Bits()) / 8), ScaleDType: dtype}
-			if l.Biases != nil {
-				s.Biases = s.Scales
-			}
-			values, err := l.Decode(s)
-			if err == nil && int64(len(values)) != l.Elements() {
-				t.Errorf("%s: %d weights of shape %v", fmt.Sprint(e), len(values), e.Shape)
-			}
-		}
-	})
 }
 
 func TestValueOfHalfPrecision(t *testing.T) {

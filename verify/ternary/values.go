@@ -83,33 +83,37 @@ func (l *Layout) Decode(s Stored) ([]float32, error) {
 	}
 	values := make([]float32, l.Elements())
 	for i := range values {
-		element := int64(i)
-		at, shift := l.Slot(element)
-		code := float64(s.Codes[at] >> shift & 3)
-		unit := element / l.UnitSize
+		level := l.Format.Packing.level(l.Read(s.Codes, 0, int64(i)))
+		if level != level {
+			return nil, fmt.Errorf("weight %d: %s", i, l.Format.Packing.BadOne)
+		}
+		unit := int64(i) / l.UnitSize
 		scale := Value(s.ScaleDType, Bits(s.ScaleDType, s.Scales, unit))
 		if l.Biases != nil {
-			values[i] = float32(code*scale + Value(s.ScaleDType, Bits(s.ScaleDType, s.Biases, unit)))
+			values[i] = float32((level+1)*scale + Value(s.ScaleDType, Bits(s.ScaleDType, s.Biases, unit)))
 		} else {
-			values[i] = float32((code - 1) * scale)
+			values[i] = float32(level * scale)
 		}
 	}
 	return values, nil
 }
 
-// EncodeCodes packs one trit, -1, 0 or +1, for each weight in C order; padding
-// is of code Minus.
+// EncodeCodes packs one trit, -1, 0 or +1, for each weight in C order.
 func (l *Layout) EncodeCodes(trits []int8) ([]byte, error) {
 	if int64(len(trits)) != l.Elements() {
 		return nil, fmt.Errorf("%d weights, want %d", len(trits), l.Elements())
 	}
-	codes := make([]byte, l.CodeBytes())
+	packing, codes := l.Format.Packing, make([]byte, l.CodeBytes())
 	for i, trit := range trits {
 		if trit < -1 || trit > 1 {
 			return nil, fmt.Errorf("weight %d is %d", i, trit)
 		}
-		at, shift := l.Slot(int64(i))
-		codes[at] |= byte(trit+1) << shift
+		at, slot := l.Slot(int64(i))
+		b, ok := packing.Set(codes[at], slot, byte(trit+1))
+		if !ok {
+			return nil, fmt.Errorf("weight %d: no byte of %s holds it", i, l.Format.ID)
+		}
+		codes[at] = b
 	}
 	return codes, nil
 }
