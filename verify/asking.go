@@ -14,15 +14,16 @@ import (
 // asking says what to look for in stored tensors, by what the quantization
 // manifest and the contract say of them.
 type asking struct {
-	digests  bool // of all tensors
-	sub      *submission
-	contract *manifest.Contract
-	suspects *audit.Suspects
-	pinned   map[int64]bool // the sizes of the contract's matrices whose digests it knows
+	digests    bool // of all tensors
+	asymmetric bool // whether the task takes such literal weights
+	sub        *submission
+	contract   *manifest.Contract
+	suspects   *audit.Suspects
+	pinned     map[int64]bool // the sizes of the contract's matrices whose digests it knows
 }
 
-func newAsking(sub *submission, contract *manifest.Contract, digests bool) asking {
-	a := asking{digests: digests, sub: sub, contract: contract, pinned: map[int64]bool{}}
+func newAsking(sub *submission, contract *manifest.Contract, digests, asymmetric bool) asking {
+	a := asking{digests: digests, asymmetric: asymmetric, sub: sub, contract: contract, pinned: map[int64]bool{}}
 	if sub.quantization != nil {
 		a.suspects = audit.NewSuspects(*sub.quantization)
 	}
@@ -52,6 +53,9 @@ func (a asking) ask(shard string, header *safetensors.Header) func(safetensors.T
 		}
 		if a.suspects != nil && q.Codes == nil && !q.Scales && q.Pair == 0 {
 			q.Keep = a.suspects.Samples(t, q.Literal != nil)
+			if q.Literal == nil {
+				q.Signs, q.Halves = a.suspects.Rows(t), true
+			}
 		}
 		return q
 	}
@@ -79,7 +83,7 @@ func (a asking) byUse(t safetensors.Tensor, uses []audit.Use) (q scan.Questions)
 			return q
 		default:
 			if entry.Kind == manifest.KindLiteral && slices.Equal(entry.Shape, t.Shape) {
-				q.Literal = audit.LiteralSizes(entry)
+				q.Literal, q.Asymmetric = audit.LiteralSizes(entry), a.asymmetric
 				return q
 			}
 		}

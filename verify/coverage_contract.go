@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
@@ -40,24 +41,36 @@ func (c *coverage) againstContract() {
 		if base.Role == manifest.RoleVision || base.Role == manifest.RoleMTP {
 			c.besidesText(name, tensor, base.Role)
 			c.unchanged(name, tensor, base)
+		} else if c.adds() {
+			c.unchanged(name, tensor, base)
 		}
 		if base.Role == manifest.RoleEmbedding || base.Role == manifest.RoleHead {
 			c.noWider(name, tensor, base)
 		}
 	}
-	if c.same > 0 {
-		c.Note("vision and MTP tensors: %d unchanged by their digests", c.same)
-	}
-	if c.unknown > 0 {
-		c.Warn(report.Finding{Path: c.model.name(), Problem: fmt.Sprintf("%s of vision and MTP stored, and unchanged cannot be shown: the contract has no digests of them", words.Are(int64(c.unknown), "tensor")),
-			Hint: "`slipway weights contract DIR --digests` makes a contract of the base that has them (--contract)"})
-	}
+	c.keptTold()
 	for _, role := range slices.Sorted(maps.Keys(absent)) {
 		if !c.mayBeAbsent(role, present[role]) {
 			c.missing(absent[role], shapes)
 		}
 	}
 	c.outside(shapes)
+}
+
+// keptTold tells how many tensors were shown to be unchanged, and how many were
+// not.
+func (c *coverage) keptTold() {
+	same, unknown := "vision and MTP tensors", "of vision and MTP stored"
+	if c.adds() {
+		same, unknown = "tensors of the base", "of the base"
+	}
+	if c.same > 0 {
+		c.Note("%s: %d unchanged by their digests", same, c.same)
+	}
+	if c.unknown > 0 {
+		c.Warn(report.Finding{Path: c.model.name(), Problem: fmt.Sprintf("%s %s, and unchanged cannot be shown: the contract has no digests of them", words.Are(int64(c.unknown), "tensor"), unknown),
+			Hint: "`slipway weights contract DIR --digests` makes a contract of the base that has them (--contract)"})
+	}
 }
 
 // mayBeAbsent reports whether a role's tensors may all be left out.
@@ -120,9 +133,44 @@ func (c *coverage) outside(shapes map[string][]int64) {
 		}
 		c.noWider(name, tensor, c.base.Tensors[audit.EmbeddingName(c.base)])
 	}
+	if c.adds() {
+		extra = c.added(extra)
+	}
 	f, level := report.Finding{Problem: "is not a tensor of the base", Hint: "remove it: the model has the base's tensors and no others"}, c.Fail
 	if slices.ContainsFunc(c.options.Profile.Bases, func(b profiles.Base) bool { return b.Label == "vision" }) {
 		f.Hint, level = "gate components judges what a vision submission adds", c.Warn
 	}
 	c.extra(extra, shapes, f, level)
+}
+
+// adds reports whether the task lets a submission add to a base that stays as it
+// is.
+func (c *coverage) adds() bool { return c.options.Profile.VisionMTP == profiles.Added }
+
+// added tells of the tensors that a submission brings beside the base's, and
+// returns those that would be the base's own: more layers, another head.
+func (c *coverage) added(names []string) (own []string) {
+	stem := func(name string) string { // "model.layers", "lm_head"
+		parts := strings.SplitN(name, ".", 3)
+		return strings.Join(parts[:max(1, len(parts)-1)], ".")
+	}
+	known := map[string]bool{}
+	for name := range c.base.Tensors {
+		known[stem(name)] = true
+	}
+	parts := map[string]int{}
+	for _, name := range names {
+		switch role := manifest.RoleOf(name); {
+		case role == manifest.RoleVision:
+			parts["vision"]++
+		case role == manifest.RoleBackbone && !known[stem(name)] && !known[strings.Split(name, ".")[0]]:
+			parts[stem(name)]++
+		default:
+			own = append(own, name)
+		}
+	}
+	for _, part := range slices.Sorted(maps.Keys(parts)) {
+		c.Note("%s added to the base: %s; whether that may be there, gate components asks", words.Plural(parts[part], "tensor"), manifest.Clip(part))
+	}
+	return own
 }

@@ -34,6 +34,7 @@ type evidence struct {
 	lists   report.Accounts  // what gate coverage came upon, for the report
 	rebuilt *rebuilt         // nil where the runtime was not built again
 	script  *script.Analysis // what serve.sh does; nil before analyse
+	python  *searchedPython  // nil before searchPython
 }
 
 // outcome is what a gate decides.

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -94,6 +95,42 @@ func TestSeveralModels(t *testing.T) {
 		t.Fatalf("%v fail\n%s", got, text(t, r))
 	}
 	only(t, r, "coverage", "draft/config.json", "second model: 13 tensors")
+}
+
+// A head is missing only where the architecture is known to have one, or where an
+// embedding says that it is a language model's.
+func TestHeadOfAnUnknownArchitecture(t *testing.T) {
+	for _, test := range []struct {
+		name, architecture string
+		without            []string
+		fails              bool
+	}{
+		{"neither", "OtherForCausalLM", []string{"model.embed_tokens.weight", "lm_head.weight"}, false},
+		{"no head", "OtherForCausalLM", []string{"lm_head.weight"}, true},
+		{"both", "OtherForCausalLM", nil, false},
+		{"neither, of a known one", "Qwen3ForCausalLM", []string{"model.embed_tokens.weight", "lm_head.weight"}, true},
+	} {
+		f := newFixture()
+		secondModel(f, "draft")
+		var config map[string]any
+		if err := json.Unmarshal(f.files["draft/config.json"], &config); err != nil {
+			t.Fatal(err)
+		}
+		config["architectures"], config["tie_word_embeddings"] = []string{test.architecture}, false
+		f.files["draft/config.json"] = mustJSON(config)
+		f.shards["draft/model.safetensors"]["lm_head.weight"] = f.shards["draft/model.safetensors"]["model.embed_tokens.weight"]
+		for _, name := range test.without {
+			delete(f.shards["draft/model.safetensors"], name)
+		}
+		r := run(t, f.write(t), Options{Profile: whenDeclared(withoutBase())})
+		g, _ := r.Gate("config")
+		if failed := g.Status == report.Fail; failed != test.fails || failed && g.Findings[0].Path != "draft/config.json" {
+			t.Errorf("%s: %s, %+v", test.name, g.Status, g.Findings)
+		}
+		if noted := strings.Contains(strings.Join(g.Notes, " "), "neither an embedding nor a head"); noted != (test.name == "neither") {
+			t.Errorf("%s: notes %v", test.name, g.Notes)
+		}
+	}
 }
 
 // Each model is judged by its own config.json, and by nobody else's.
@@ -471,5 +508,31 @@ func TestVerdictComesFirst(t *testing.T) {
 		if n := strings.Count(failed, once); n != 1 {
 			t.Errorf("%q stands %d times\n%s", once, n, failed)
 		}
+	}
+}
+
+// Rows of the embedding that no token reaches are counted, and are no fault.
+func TestUnreachedRowsOfTheEmbedding(t *testing.T) {
+	f := newFixture()
+	note := func() string {
+		r := run(t, f.write(t), Options{Profile: toyProfile()})
+		if err := r.Err(); err != nil {
+			t.Fatalf("%v\n%s", err, text(t, r))
+		}
+		g, _ := r.Gate("ternary")
+		for _, n := range g.Notes {
+			if strings.Contains(n, "no token reaches") {
+				return n
+			}
+		}
+		return ""
+	}
+	if got := note(); got != "" {
+		t.Errorf("every row has a token, and the report says: %s", got)
+	}
+	f.files["weights/tokenizer.json"] = bytes.Replace(f.files["weights/tokenizer.json"], []byte(`"id":95`), []byte(`"id":79`), 1)
+	f.config["eos_token_id"] = 79
+	if got := note(); !strings.Contains(got, "no token reaches the last 16 rows of 96, ") {
+		t.Errorf("the report says: %q", got)
 	}
 }

@@ -133,7 +133,7 @@ var staticGates = []Gate{
 		ID:      "ternary",
 		Promise: "every tensor that claims to be ternary is, and they are more of the model than the task's bound",
 		Source:  "the task's fraction rule T/(T+s+f); a scale unit is ternary when its weights are {-a, 0, +a}",
-		Example: "code 3 at element 17 of a packed tensor: pack codes 0, 1, 2 only",
+		Example: "code 3 at element 17 of a packed_2bit tensor: pack codes 0, 1, 2 only",
 		decide:  decideTernary,
 	},
 	{
@@ -159,7 +159,7 @@ var staticGates = []Gate{
 	},
 	{
 		ID:      "lookup",
-		Promise: "no file has the shape of a table of answers, continuations or token ids, and no code writes one out",
+		Promise: "no file has the shape of a table of answers, continuations or token ids, and no code writes out that or weights; whether what runs answers from one, gate opened-files finds",
 		Source:  "the task's rule against lookup tables",
 		Example: "code/answers.json holds 200 records of question and answer: remove it",
 		decide:  decideLookup,
@@ -209,8 +209,9 @@ var staticGates = []Gate{
 }
 
 var dynamicGates = []Gate{
-	{ID: "install", Promise: "the vendored wheels install without a network, in the time of the start", Source: "the task's image, which is offline",
-		Example: "pip finds no wheel of uvicorn: vendor it and what it needs, for the grader's Python and platform", Elsewhere: bootElsewhere},
+	{ID: "install", Promise: "what is shipped of Python is all there and fits: wheels install offline, every script that serve.sh starts takes its arguments, and what the server's code imports later can be imported",
+		Source:  "the task's image, which is offline; self-checks that failed for an unknown argument, and for a package that the first request missed",
+		Example: "code/server.py: line 38: from stream import events: ModuleNotFoundError: No module named 'frames': ship what is missing, or import it at the top, so that the start shows it", Elsewhere: bootElsewhere},
 	{ID: "startup", Promise: "GET /health answers 200 in time at the machine's own address, under the grader's conditions as far as they were asked for; a second start right after the first does too, and answers the same",
 		Source:  "the task's start limit; self-checks that failed",
 		Example: "a shared object lies on a mount without exec: install to a folder that may execute, never to /dev/shm", Elsewhere: bootElsewhere},
@@ -223,8 +224,8 @@ var dynamicGates = []Gate{
 		Example: "489.6 s * 900/150 + 4.6 s = 2942 s of 3600 s leaves 18%: batch what is asked together", Elsewhere: bootElsewhere},
 	{ID: "still-healthy", Promise: "GET /health answers 200 after the load, and SIGTERM leaves no process and no port", Source: "the task's endpoint",
 		Example: "35 s after SIGTERM a process still runs: start the server with exec as the last command of serve.sh", Elsewhere: bootElsewhere},
-	{ID: "opened-files", Promise: "the server opens the submission's weights, answers otherwise when they are all zero, opens nothing outside the submission but the system, connects to nothing, and compiles nothing that the grader could not", Source: "the task's rule that inference uses the weights that were reviewed, offline",
+	{ID: "opened-files", Promise: "the server opens the submission's weights, answers otherwise when they are all zero and so neither from other weights nor from a table, opens nothing outside the submission but the system, connects to nothing, and compiles nothing that the grader could not", Source: "the task's rule that inference uses the weights that were reviewed, offline",
 		Example: "the server opens /mnt/model.safetensors: ship what it needs, and load that", Elsewhere: bootElsewhere},
-	{ID: "quality", Promise: "the answers or drafts reach the profile's floor, are better than chance, and are as good in a batch as alone", Source: "the task's score",
+	{ID: "quality", Promise: "the answers or drafts reach the profile's floor, are better than chance, and are as good in a batch as alone", Source: "the task's score; what a server computes from codes and scales shows nowhere else",
 		Example: "38 right of 150, accuracy 0.2533, chance is 0.2500: compare with the base model on the same questions; a wrong layout of the codes looks like this", Elsewhere: bootElsewhere},
 }

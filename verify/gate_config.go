@@ -139,15 +139,25 @@ func (c *configCheck) embedding(tensors map[string]logical) {
 	}
 }
 
-// tie checks that a model with an untied head stores one.
+// tie checks that a model with an untied head stores one, where its architecture
+// or a stored embedding says that it has one.
 func (c *configCheck) tie() {
 	if c.config.Tied {
 		return
 	}
-	for name := range c.logical(c.model) {
-		if manifest.RoleOf(name) == manifest.RoleHead {
+	tensors := c.logical(c.model)
+	embedded := false
+	for name := range tensors {
+		switch manifest.RoleOf(name) {
+		case manifest.RoleHead:
 			return
+		case manifest.RoleEmbedding:
+			embedded = true
 		}
+	}
+	if _, known, err := modelconfig.Tensors(c.config, modelconfig.TextPrefix(slices.Collect(maps.Keys(tensors)))); !known && err == nil && !embedded {
+		c.Note("%s: neither an embedding nor a head is stored under a name that is known here", c.model.configPath)
+		return
 	}
 	c.bad(c.model.configPath, "the head is not tied to the embedding, and none is stored", "tie_word_embeddings true, or lm_head.weight", "",
 		"set tie_word_embeddings to true where the embedding serves as head; else store the head")

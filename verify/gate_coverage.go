@@ -81,7 +81,7 @@ type coverage struct {
 	base    *manifest.Contract // of this model; nil: its own config.json counts
 	tensors map[string]logical
 
-	same, unknown int // vision and MTP tensors with the base's digest, and without a known one
+	same, unknown int // tensors that have to be unchanged with the base's digest, and without a known one
 }
 
 // scaleSuffix marks the block scales beside an FP8 weight.

@@ -13,11 +13,16 @@ import (
 // means that nothing in it says so.
 func decideData(e *evidence) outcome {
 	var o outcome
-	read := e.prose()
+	read, python := e.prose(), e.searchPython()
 	for _, f := range read {
-		o.add(texts.Data(f))
+		if texts.IsPython(f.Path) {
+			o.add(python.data[f.Path])
+		} else {
+			o.add(texts.Data(f))
+		}
 	}
-	o.Note("%s looked through for the names of %d benchmarks; what the data was is for a reviewer to trace", words.Plural(len(read), "text file"), texts.Benchmarks())
+	o.asFarAsSearched(python)
+	o.Note("%s looked through for the names of %d benchmarks; what the data was is for a reviewer to trace", words.Plural(len(read)-len(python.beyond), "text file"), texts.Benchmarks())
 	if unread := e.unread(); len(unread) > 0 {
 		o.Note("too large to be looked through: %s", manifest.Clip(strings.Join(unread, ", ")))
 	}

@@ -28,11 +28,6 @@ func decidePaths(e *evidence) outcome {
 	if len(paths) == 0 {
 		o.Fail(report.Finding{Problem: "there is no file", Hint: "name the folder that holds the submission"})
 	}
-	for _, f := range e.tree.Files {
-		if f.Path == "serve.sh" && f.Mode != manifest.ModeExecutable {
-			o.Warn(report.Finding{Path: f.Path, Problem: "is not executable", Hint: "chmod +x serve.sh"})
-		}
-	}
 	warnOfPrivate(&o, e.tree)
 	return o
 }
@@ -54,8 +49,11 @@ func warnOfPrivate(o *outcome, tree *content.Tree) {
 	}
 	for _, k := range kinds {
 		act, normal := "read", manifest.NormalMode(uint32(k.mode)).String()
-		if k.folder {
+		switch {
+		case k.folder:
 			act, normal = "enter", "0755"
+		case k.mode&0o004 != 0:
+			act = "execute"
 		}
 		problem := fmt.Sprintf("mode %04o: another user cannot %s it; an artifact has it as %s, a copied folder does not", k.mode, act, normal)
 		if more := count[k] - 1; more > 0 {

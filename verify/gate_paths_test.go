@@ -19,6 +19,7 @@ func TestFilesThatTheGraderCannotRead(t *testing.T) {
 		{"all for everybody", map[string]os.FileMode{"serve.sh": 0o755, "weights/config.json": 0o644}, nil},
 		{"a file of one's own", map[string]os.FileMode{"weights/config.json": 0o600}, []string{"weights/config.json mode 0600: another user cannot read it; an artifact has it as 0644"}},
 		{"a script of the group's", map[string]os.FileMode{"serve.sh": 0o750}, []string{"serve.sh mode 0750: another user cannot read it; an artifact has it as 0755"}},
+		{"a script that only its owner starts", map[string]os.FileMode{"serve.sh": 0o744}, []string{"serve.sh mode 0744: another user cannot execute it; an artifact has it as 0755"}},
 		{"a folder of one's own", map[string]os.FileMode{"weights": 0o700}, []string{"weights/ mode 0700: another user cannot enter it; an artifact has it as 0755"}},
 		{"several", map[string]os.FileMode{"weights/config.json": 0o640, "weights/tokenizer.json": 0o640}, []string{"weights/config.json mode 0640: another user cannot read it; an artifact has it as 0644, a copied folder does not (and 1 more of that mode)"}},
 	} {

@@ -8,6 +8,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/verify/report"
+	"slipway/verify/scan"
 )
 
 // rebuilt is what building the shipped source gave.
@@ -32,6 +33,11 @@ func rebuild(ctx context.Context, tree *content.Tree, options Options) *rebuilt 
 	return &rebuilt{digest, err}
 }
 
+// proves reports whether building the source gave the program that is there.
+func (r *rebuilt) proves(program *scan.File) bool {
+	return r != nil && r.err == nil && program.Err == nil && r.digest == program.Digest
+}
+
 func decideRebuild(e *evidence) outcome {
 	var o outcome
 	program, ok := e.facts[runtimeProgram]
@@ -41,6 +47,8 @@ func decideRebuild(e *evidence) outcome {
 	case e.facts[runtimeSource] == nil:
 		o.Fail(report.Finding{Path: runtimeProgram, Problem: "comes without its source, so nobody can tell what it is", Want: runtimeSource,
 			Hint: "build the bundle with slipway build"})
+	case e.sub.runtime != nil && e.sub.runtime.known && (e.rebuilt == nil || errors.Is(e.rebuilt.err, ErrCannotRebuild)):
+		o.Note("%s and %s are those that this slipway's own lock names, byte for byte; they were not built again here", runtimeProgram, runtimeSource)
 	case e.options.Rebuild == nil:
 		return undecided("not decided here: it needs the go command; run slipway verify --rebuild, or slipway rehearse")
 	case program.Err != nil:

@@ -80,7 +80,7 @@ func (e *evidence) analyse() *script.Analysis {
 		s.Files = append(s.Files, file)
 	}
 	profile := e.options.Profile
-	a := script.Analyse(s, script.Options{Image: profile.Image, Port: profile.Load.Port, StartSeconds: profile.Load.StartSeconds})
+	a := script.Analyse(s, script.Options{Image: profile.Image, Port: profile.Load.Port, StartSeconds: profile.Load.StartSeconds, BodyBytes: profile.Load.BodyBytes})
 	e.script = &a
 	return e.script
 }

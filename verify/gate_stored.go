@@ -22,7 +22,7 @@ func decideStored(e *evidence) outcome {
 	case bound.Denominator == 0:
 		o.Note("the profile has no bound")
 	case counts.StoredMargin >= 0:
-		o.Note("%s to spare below %s of P0", words.Plural(int(counts.StoredMargin/bound.Denominator), "element"), ratio(bound))
+		o.Note("%s", counts.StoredText(ratio(bound)))
 	default:
 		o.Fail(report.Finding{Path: e.sub.quantizationPath, Problem: fmt.Sprintf("%s elements too many are stored", words.Grouped(shortBy(counts.StoredMargin, bound.Denominator))),
 			Want: fmt.Sprintf("at most %s of P0", ratio(bound)), Got: counts.StoredRatio,

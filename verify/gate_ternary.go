@@ -1,10 +1,13 @@
 package verify
 
 import (
+	"maps"
+	"path"
 	"regexp"
 	"slices"
 
 	"slipway/manifest"
+	"slipway/verify/audit"
 	"slipway/verify/report"
 	"slipway/verify/words"
 )
@@ -16,13 +19,13 @@ func decideTernary(e *evidence) outcome {
 	o := outcome{report.Outcome{Findings: slices.Clone(e.audit.Findings)}}
 	o.formatText(e)
 	o.base(e)
+	o.unreached(e)
 	counts, bound := e.audit.Counts, e.rules().FractionAbove
 	switch {
 	case bound.Denominator == 0:
 		o.Note("the profile has no bound")
 	case counts.FractionMargin > 0:
-		spare := (counts.FractionMargin + bound.Denominator/2) / bound.Denominator
-		o.Note("%s to spare above %s of T+s+f", words.Plural(int(spare), "ternary element"), ratio(bound))
+		o.Note("%s", counts.FractionText(ratio(bound)))
 	default:
 		o.Fail(report.Finding{Path: e.sub.quantizationPath, Problem: "too little of the model is ternary",
 			Want: "T above " + ratio(bound) + " of T+s+f", Got: counts.Fraction, Hint: "use larger groups, or make more linear tensors ternary"})
@@ -43,6 +46,33 @@ func (o *outcome) base(e *evidence) {
 		}
 	}
 	o.Note("compared with weights of the base: %d of %d ternary tensors", compared, e.audit.Counts.Packed+e.audit.Counts.Literal)
+}
+
+// unreached says how much the embedding has that no token of the tokenizer
+// reaches. Bases have such rows, mostly to round their number up; what they hold
+// follows from nothing, but for a contract's digest. Rows of ternary tensors in
+// them are found as they are everywhere.
+func (o *outcome) unreached(e *evidence) {
+	m := &e.sub.models[0]
+	v := e.sub.vocabularies[path.Join(path.Dir(m.configPath), tokenizerName)]
+	if v == nil || v.Err != nil || v.Largest < 0 {
+		return
+	}
+	tensors := e.logical(m)
+	for _, name := range slices.Sorted(maps.Keys(tensors)) {
+		tensor := tensors[name]
+		if audit.RoleOf(e.base, name) != manifest.RoleEmbedding || len(tensor.shape) != 2 || tensor.shape[0] <= v.Largest+1 {
+			continue
+		}
+		if _, there := e.stored[tensor.at]; there && e.base != nil {
+			if digest := e.stats(tensor.at).Digest; !digest.IsZero() && digest.Hex() == e.base.Tensors[name].SHA256 {
+				continue
+			}
+		}
+		rows := tensor.shape[0] - v.Largest - 1
+		o.Note("%s: no token reaches the last %s of %s, %s elements; what they hold was not decided, but that rows of a ternary tensor would be found there",
+			name, words.Plural(int(rows), "row"), words.Grouped(tensor.shape[0]), words.Grouped(rows*tensor.shape[1]))
+	}
 }
 
 // knownFormat is the packing that this package reads, as the quantization

@@ -2,8 +2,12 @@ package verify
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 	"testing"
+
+	"slipway/verify/report"
 )
 
 // Made-up tokens, in parts so that no search finds one in this file.
@@ -66,6 +70,45 @@ func TestDataVectors(t *testing.T) {
 		{name: "train split", alter: put("code/prepare.py", `load_dataset("openai/gsm8k", "main", split="train")`)},
 		{name: "logged", alter: put("provenance/a.log", "Downloading gpqa_diamond.csv"), warns: "data", names: "provenance/a.log  line 1"},
 	})
+}
+
+// Of more Python than is searched, the gates say what they did not see; what they
+// saw counts all the same.
+func TestPythonBeyondItsBound(t *testing.T) {
+	f := newFixture()
+	comments := []byte(strings.Repeat("#"+strings.Repeat("-", 126)+"\n", maxTextBytes/128))
+	left := maxPythonBytes
+	for p, data := range f.files {
+		if path.Ext(p) == ".py" {
+			left -= len(data)
+		}
+	}
+	for i := 0; left > 0; i++ {
+		n := min(left, maxTextBytes)
+		f.files[fmt.Sprintf("code/many/%02d.py", i)] = comments[:n]
+		left -= n
+	}
+	whole := run(t, f.write(t), Options{Profile: toyProfile()})
+	f.files["code/many/more.py"] = []byte(`load_dataset("TIGER-Lab/MMLU-Pro", split="test")`)
+	more := run(t, f.write(t), Options{Profile: toyProfile()})
+	f.files["code/a.py"] = []byte(`load_dataset("TIGER-Lab/MMLU-Pro", split="test")`)
+	seen := run(t, f.write(t), Options{Profile: toyProfile()})
+	for _, test := range []struct {
+		r    *report.Report
+		id   string
+		want report.Status
+		says string
+	}{
+		{whole, "data", report.Pass, ""}, {whole, "lookup", report.Pass, ""},
+		{more, "data", report.Undecided, "code/many/more.py"}, {more, "lookup", report.Undecided, "code/many/more.py"},
+		{seen, "data", report.Fail, "code/many/15.py"}, {seen, "lookup", report.Undecided, "code/many/15.py"},
+	} {
+		g, _ := test.r.Gate(test.id)
+		note := "not looked through, since all Python together has more than the 16,777,216 bytes that are: " + test.says
+		if told := slices.ContainsFunc(g.Notes, func(n string) bool { return strings.HasPrefix(n, note) }); g.Status != test.want || told != (test.says != "") {
+			t.Errorf("%s: %s, %q, want %s and %q", test.id, g.Status, g.Notes, test.want, test.says)
+		}
+	}
 }
 
 func TestSecretVectors(t *testing.T) {

@@ -68,7 +68,7 @@ func read(ctx context.Context, tree *content.Tree, options Options, contract *ma
 	}
 	sub := readSubmission(tree.Files, facts, options.fieldNames())
 	sub.vocabularies, sub.texts = vocabularies, texts
-	more, err := scanner.Read(ctx, rest, newAsking(sub, contract, options.Digests).ask)
+	more, err := scanner.Read(ctx, rest, newAsking(sub, contract, options.Digests, options.Profile.Ternary != nil && options.Profile.Ternary.AllowAsymmetric).ask)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -78,6 +78,7 @@ func read(ctx context.Context, tree *content.Tree, options Options, contract *ma
 	}
 	sub.unpaired = audit.FindUnpaired(ctx, tree, sub.quantization, facts)
 	sub.wheels = readWheels(ctx, tree, options, facts)
+	sub.runtime = readRuntime(ctx, tree, options, facts)
 	sub.started = readStarted(ctx, tree, options, facts, sub)
 	if err := sampleBase(ctx, options, sub); err != nil {
 		return nil, nil, err

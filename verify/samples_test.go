@@ -108,9 +108,8 @@ func TestFewSignsOfTheBase(t *testing.T) {
 	codes := f.codes(gate0).data
 	values := make([]byte, 2*256*256)
 	for i := range int64(256 * 256) {
-		at, shift := l.Slot(i)
 		bits := uint16(0x2800)
-		if code := codes[at] >> shift & 3; code == ternary.Minus != (i%3 == 0) {
+		if l.Read(codes, 0, i) == ternary.Minus != (i%3 == 0) {
 			bits |= 0x8000
 		}
 		binary.LittleEndian.PutUint16(values[2*i:], bits)

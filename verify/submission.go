@@ -39,6 +39,7 @@ type submission struct {
 	vocabularies map[string]*modelconfig.Vocabulary // by path, of every tokenizer.json that was read
 	texts        map[string][]byte                  // by path, of what gates read as text
 	wheels       map[string]*wheel.Facts            // by path, of every wheel that begins as one
+	runtime      *vendored                          // nil where none is vendored
 	started      []script.Wheel                     // source of what a shell script could start of a wheel
 }
 

@@ -427,7 +427,7 @@ func fill(data []byte, b byte) {
 func TestLiteralVectors(t *testing.T) {
 	runVectors(t, []vector{
 		{name: "clean", alter: func(f *fixture) { f.literal(gate0) }},
-		{name: "A45 weights of another tensor", warns: "ternary", names: up1 + " does not look like trained weights: its weights are those of " + gate0, alter: func(f *fixture) {
+		{name: "A45 weights of another tensor", warns: "ternary", names: up1 + " does not look like trained weights: its values begin like those of " + gate0, alter: func(f *fixture) {
 			s := f.literal(gate0)
 			f.literal(up1).data = slices.Clone(s.data)
 		}},

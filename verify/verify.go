@@ -31,6 +31,10 @@ type Options struct {
 	Workers  int                     // files read at a time; 0: one for each core
 	Progress func(done, total int64) // bytes; may be nil; one call at a time
 
+	// Runtimes are those that the caller knows to be what their source builds,
+	// as the lock says that it trusts.
+	Runtimes []Runtime
+
 	// Rebuild builds the runtime from a bundle's source.tar and returns its
 	// digest. It runs programs, so that only a caller can bring it; nil, or an
 	// error that is ErrCannotRebuild, leaves gate rebuild undecided.
@@ -124,7 +128,7 @@ func (e *evidence) report() *report.Report {
 	r := &report.Report{
 		Schema: 1, Origin: e.tree.Origin, Profile: e.options.Profile.Name, Files: len(e.tree.Files),
 		Sizes: report.SizesByKind(e.tree.Files), Limits: limitsOf(e.options.Profile),
-		Name: e.tree.Name, MayUndecided: e.options.Profile.MayUndecided,
+		Name: e.tree.Name, MayUndecided: mayUndecided(e.options.Profile),
 	}
 	for _, f := range e.tree.Files {
 		r.Bytes += f.Size
@@ -143,6 +147,15 @@ func (e *evidence) report() *report.Report {
 		r.Trust = append(r.Trust, report.Trust{Input: "expected digest", Digest: e.options.Expect})
 	}
 	return r
+}
+
+// mayUndecided lists the gates that may stay undecided. Gate files is undecided
+// only where gate rebuild is what would decide it.
+func mayUndecided(p profiles.Profile) []string {
+	if slices.Contains(p.MayUndecided, "rebuild") && !slices.Contains(p.MayUndecided, "files") {
+		return append(slices.Clone(p.MayUndecided), "files")
+	}
+	return p.MayUndecided
 }
 
 // accounts completes what gate coverage listed with what the audit rests on.

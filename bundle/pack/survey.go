@@ -90,6 +90,7 @@ type look struct {
 
 	mu       sync.Mutex
 	refusals []refusal
+	others   []refusal // nothing said that these should be ternary
 }
 
 // refusal is a tensor that should be ternary and is not.
@@ -132,7 +133,11 @@ func (l *look) ternary(ctx context.Context) error {
 		return err
 	}
 	if len(l.Ternary) == 0 {
-		return manifest.WithHint(fmt.Errorf("no tensor of %s is exactly ternary%s", l.checkpoint.Folder, l.reasons()),
+		of := ""
+		if l.checkpoint.Folder != "." {
+			of = " of " + l.checkpoint.Folder
+		}
+		return manifest.WithHint(fmt.Errorf("no tensor%s is exactly ternary%s%s", of, l.reasons(), l.firstOther()),
 			"ternary tensors have values -a, 0 and +a in each row or group of 32 to 256 inputs")
 	}
 	return nil
@@ -157,6 +162,17 @@ func (l *look) reasons() string {
 	}
 	return ": " + strings.Join(parts, ", ")
 }
+
+// firstOther says where the first tensor, by name, is not ternary that was looked at.
+func (l *look) firstOther() string {
+	if len(l.others) == 0 {
+		return ""
+	}
+	first := slices.MinFunc(l.others, byName)
+	return fmt.Sprintf("; tensor %q of %s, %s", manifest.Clip(first.tensor.Name), first.tensor.source.Path, first.why)
+}
+
+func byName(a, b refusal) int { return strings.Compare(a.tensor.Name, b.tensor.Name) }
 
 // mostReasons bounds what one line says.
 const mostReasons = 8
@@ -185,6 +201,7 @@ func (l *look) one(ctx context.Context, r request) error {
 		l.refusals = append(l.refusals, refusal{r.held, f.offence.describe(r.floats)})
 	default:
 		l.Kept[r.Name] = "not ternary"
+		l.others = append(l.others, refusal{r.held, f.offence.describe(r.floats)})
 	}
 	return nil
 }
@@ -194,8 +211,7 @@ func (l *look) refuse() error {
 	if len(l.refusals) == 0 {
 		return nil
 	}
-	slices.SortFunc(l.refusals, func(a, b refusal) int { return strings.Compare(a.tensor.Name, b.tensor.Name) })
-	first := l.refusals[0]
+	first := slices.MinFunc(l.refusals, byName)
 	more := ""
 	if n := len(l.refusals) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)

@@ -72,10 +72,21 @@ func (e *Evidence) Run() *Result {
 		check.sanity()
 		a.Findings = append(a.Findings, check.Findings...)
 		failed := check.Failed()
-		a.found[name] = Found{Failed: failed, Unit: check.unit}
+		a.found[name] = Found{Failed: failed, Unit: check.unit, Asymmetric: check.asymmetric}
 	}
 	a.Findings = append(a.Findings, e.copies(q)...)
+	e.forgetSamples()
 	a.Counts = Count(e.Base, q, e.Own, e.Rules, a.found)
 	a.Tensors = e.tensorReports(a.found)
 	return a
+}
+
+// forgetSamples lets go of what tensors were compared by: of a model of thousands
+// it is the most of what is held, and nothing is compared any more.
+func (e *Evidence) forgetSamples() {
+	for _, file := range e.Facts {
+		for _, tensor := range file.Tensors {
+			tensor.Kept, tensor.Signs = nil, nil
+		}
+	}
 }

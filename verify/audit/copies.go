@@ -11,13 +11,14 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 	"slipway/verify/report"
+	"slipway/verify/scan"
 	"slipway/verify/ternary"
 )
 
 // copies finds tensors that repeat one which is declared ternary: its dense
 // form, the weights that it was made from, or the base's. A server could load
 // them in its place. They may have any name and any type of a whole number of
-// bytes, be transposed, be part of a larger tensor or the beginning of a part.
+// bytes, be transposed, be part of a larger tensor, the beginning of a part, or a run of its rows.
 func (e *Evidence) copies(q manifest.Quantization) (found []report.Finding) {
 	search := e.newSearch(q)
 	pinned := e.pinnedTernary(q)
@@ -26,7 +27,7 @@ func (e *Evidence) copies(q manifest.Quantization) (found []report.Finding) {
 		kept := e.stats(key).Kept
 		if digest := e.stats(key).Digest; !digest.IsZero() && pinned[digest.Hex()] != "" {
 			f.Problem = "is the base's " + pinned[digest.Hex()] + ", which is declared ternary"
-		} else if f.Problem = search.problem(e.Stored[key], kept); f.Problem == "" {
+		} else if f.Problem = search.problem(e.Stored[key], e.stats(key)); f.Problem == "" {
 			f.Problem = search.related(e.Stored[key], kept)
 			f.Level, f.Hint = report.Warning, "say what it is; what quantization took from the weights looks like this, and gives them back"
 		}
@@ -43,15 +44,16 @@ type search struct {
 	signsOf func(name string, weights int64) signs
 	bySize  map[int64][]string
 	names   []string
-	rows    map[string]int64 // inputs of a row
-	trits   map[string]signs // those that were asked for
-	begins  []beginning      // of the trits, as names
+	rows    map[string]int64    // inputs of a row
+	trits   map[string]signs    // those that were asked for
+	begins  []beginning         // of the trits, as names
+	indexes map[int64]*rowIndex // by the length of a row
 }
 
 func (e *Evidence) newSearch(q manifest.Quantization) *search {
 	s := &search{
 		Suspects: NewSuspects(q), signsOf: func(name string, weights int64) signs { return e.signsOf(q.Tensors[name], weights) },
-		bySize: map[int64][]string{}, rows: map[string]int64{}, trits: map[string]signs{},
+		bySize: map[int64][]string{}, rows: map[string]int64{}, trits: map[string]signs{}, indexes: map[int64]*rowIndex{},
 	}
 	for _, name := range q.Names() {
 		entry := q.Tensors[name]
@@ -66,15 +68,18 @@ func (e *Evidence) newSearch(q manifest.Quantization) *search {
 }
 
 // problem says what a tensor repeats, or "".
-func (s *search) problem(t safetensors.Tensor, kept [][]byte) string {
-	if len(kept) == 0 {
+func (s *search) problem(t safetensors.Tensor, facts *scan.Tensor) string {
+	if len(facts.Kept) == 0 {
 		return ""
 	}
-	sampled := s.samplesOf(t, kept, false)
+	sampled := s.samplesOf(t, facts.Kept, false)
 	if problem := s.whole(t, sampled); problem != "" {
 		return problem
 	}
-	return s.part(t, sampled)
+	if problem := s.part(t, sampled); problem != "" {
+		return problem
+	}
+	return s.partRows(t, facts.Signs)
 }
 
 // whole compares a tensor with the ternary ones of its size, weight by weight.
@@ -83,7 +88,7 @@ func (s *search) whole(t safetensors.Tensor, sampled samples) string {
 	if len(names) == 0 {
 		return ""
 	}
-	values := sampled.signs(t.Elements())
+	values := sampled.signs(t.Elements(), s.sizes[t.Elements()])
 	for _, name := range names {
 		if _, known := s.trits[name]; !known {
 			s.trits[name] = s.signsOf(name, allWeights)
@@ -112,7 +117,7 @@ func (s *search) related(t safetensors.Tensor, kept [][]byte) string {
 	if len(kept) == 0 || len(names) == 0 {
 		return ""
 	}
-	values := s.samplesOf(t, kept, false).signs(t.Elements())
+	values := s.samplesOf(t, kept, false).signs(t.Elements(), s.sizes[t.Elements()])
 	for _, name := range names {
 		like := compareSigns(s.trits[name], values)
 		excess := 2*like.agree - like.known // of agreements over disagreements
@@ -187,7 +192,10 @@ func (b beginning) until(n int64) beginning {
 }
 
 // like reports whether values have the signs of b where it has any.
-func (b *beginning) like(values *beginning) bool {
+func (b *beginning) like(values *beginning) bool { return b.alike(values, 80) }
+
+// alike asks that so many of a hundred signs are equal.
+func (b *beginning) alike(values *beginning, percent int) bool {
 	var weights, agree [2]int // of negative and of positive weights
 	for i, known := range values.known {
 		weights[0] += bits.OnesCount64(b.negative[i] & known)
@@ -195,7 +203,7 @@ func (b *beginning) like(values *beginning) bool {
 		agree[0] += bits.OnesCount64(b.negative[i] & values.negative[i])
 		agree[1] += bits.OnesCount64(b.positive[i] & values.positive[i])
 	}
-	return weights[0]+weights[1] >= enoughOfBeginning && 100*(agree[0]+agree[1]) >= 80*(weights[0]+weights[1]) &&
+	return weights[0]+weights[1] >= enoughOfBeginning && 100*(agree[0]+agree[1]) >= percent*(weights[0]+weights[1]) &&
 		min(weights[0], weights[1]) >= enoughOfEachSign && 10*agree[0] >= 6*weights[0] && 10*agree[1] >= 6*weights[1]
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,9 +55,28 @@ func evidenceOf(t *testing.T, rows, inputs int64, weights []byte, suspect safete
 		Uses:   map[manifest.StoredTensor][]Use{*entry.Codes: {{"linear", AsCodes}}},
 		Facts: map[string]*scan.File{"a": {Tensors: map[string]*scan.Tensor{
 			"codes":   {Kept: kept(codes, CodeSamples(&l))},
-			"suspect": {Kept: kept(data, NewSuspects(q).Samples(suspect, false))},
+			"suspect": {Kept: kept(data, NewSuspects(q).Samples(suspect, false)), Signs: signsOfRows(suspect, data, NewSuspects(q).Rows(suspect))},
 		}}},
 	}
+}
+
+// signsOfRows are the first signs of rows of each of the lengths.
+func signsOfRows(tensor safetensors.Tensor, data []byte, lengths []scan.Rows) (all [][]uint64) {
+	size := int64(tensor.DType.Bits() / 8)
+	for _, length := range lengths {
+		var words []uint64
+		for row := int64(0); row+scan.SignWindow <= tensor.Elements(); row += length.Length {
+			bits := make([]uint64, scan.SignWindow/64)
+			for i := range int64(scan.SignWindow) {
+				if signOf(data[(row+i)*size:][:size]) < 0 {
+					bits[i/64] |= 1 << (i % 64)
+				}
+			}
+			words = append(words, bits...)
+		}
+		all = append(all, words)
+	}
+	return all
 }
 
 func problemOf(e *Evidence) string {
@@ -98,6 +118,11 @@ func TestCopiesAreFoundWhereverTheyLie(t *testing.T) {
 		{"joined", bf16(4*rows, inputs), joinedWeights, "from row 1024 on"},
 		{"its first rows", bf16(64, inputs), fewer, "begins with the signs of linear"},
 		{"the left half of its columns", bf16(rows, inputs/2), columns, "begins with the signs of linear"},
+		{"rows from the middle", bf16(140, inputs), weights[2*201*inputs : 2*341*inputs], "the signs of linear, which is declared ternary, from row 256 on"},
+		{"rows from the middle, as one vector", bf16(140 * inputs), weights[2*201*inputs : 2*341*inputs], "from row 256 on"},
+		{"rows from the middle, in other rows", bf16(280, inputs/2), weights[2*201*inputs : 2*341*inputs], "from row 256 on"},
+		{"rows from the middle, in an embedding", bf16(2140, inputs),
+			slices.Concat(float16s(r, 1500*inputs), weights[2*201*inputs:2*341*inputs], float16s(r, 500*inputs)), "has from element 1592320 on"},
 		{"nothing like it", bf16(rows, inputs), float16s(r, rows*inputs), ""},
 		{"nothing like it, transposed", bf16(inputs, rows), float16s(r, rows*inputs), ""},
 		{"nothing like it, larger", bf16(8*rows, inputs), float16s(r, 8*rows*inputs), ""},
@@ -164,6 +189,93 @@ func TestRandomWeightsAreNoCopies(t *testing.T) {
 		}
 		if !begins.like(&begins) {
 			t.Fatalf("%v is not like itself", trits)
+		}
+	}
+}
+
+// A sampled row of many is found among many rows: always where the zeros of a copy
+// are zeros, and most times where they are not. No other row is taken for one.
+func TestRowsAreFoundByTheirBands(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	const count = 10_000
+	index := &rowIndex{}
+	dense, full := make([][]uint64, count), make([][]uint64, count)
+	for i := range count {
+		trits := make([]int8, sampleLength)
+		dense[i], full[i] = make([]uint64, sampleLength/64), make([]uint64, sampleLength/64)
+		for j := range trits {
+			trits[j] = int8(r.IntN(3) - 1)
+			if trits[j] < 0 {
+				dense[i][j/64] |= 1 << (j % 64)
+			}
+			if trits[j] < 0 || trits[j] == 0 && r.IntN(2) == 0 {
+				full[i][j/64] |= 1 << (j % 64)
+			}
+		}
+		index.rows = append(index.rows, sampledRow{"linear", int64(i), beginningOf(trits)})
+	}
+	index.build()
+	found := 0
+	find := func(signs []uint64) int32 {
+		got := int32(-1)
+		for band := range bandCount {
+			rows := suspectRows{signs, 1}
+			index.candidates(band, rows, 0, 1, func(_ int, row int32) {
+				if index.rows[row].isLike(rows.at(0), enoughOfRow) {
+					got = row
+				}
+			})
+		}
+		return got
+	}
+	for i := range int32(count) {
+		if got := find(dense[i]); got != i {
+			t.Fatalf("row %d: the copy is row %d", i, got)
+		}
+		switch find(full[i]) {
+		case i:
+			found++
+		case -1:
+		default:
+			t.Fatalf("row %d is taken for another", i)
+		}
+		if got := find([]uint64{r.Uint64(), r.Uint64(), r.Uint64(), r.Uint64()}); got >= 0 {
+			t.Fatalf("random signs are row %d", got)
+		}
+	}
+	if got := index.search(suspectRows{slices.Concat(full[777:]...), 1}); got != (hit{0, 777}) {
+		t.Errorf("of all rows the first that is found is %v", got)
+	}
+	alone := slices.Concat(dense[500], slices.Repeat([]uint64{0x123456789abcdef}, 4*1000))
+	if got := index.search(suspectRows{alone, 1}); got.at >= 0 {
+		t.Errorf("one row is taken for a part: %v", got)
+	}
+	if t.Logf("%d of %d rows in full precision are found", found, count); found < count*7/10 {
+		t.Errorf("%d of %d rows in full precision are found", found, count)
+	}
+}
+
+// BenchmarkRows looks for 50,000 sampled rows among those of an embedding.
+//
+//	go test -run '^$' -bench Rows ./verify/audit
+func BenchmarkRows(b *testing.B) {
+	r := rand.New(rand.NewPCG(11, 12))
+	index := &rowIndex{}
+	for i := range 50_000 {
+		trits := make([]int8, sampleLength)
+		for j := range trits {
+			trits[j] = int8(r.IntN(3) - 1)
+		}
+		index.rows = append(index.rows, sampledRow{"linear", int64(i), beginningOf(trits)})
+	}
+	index.build()
+	signs := make([]uint64, 150_000*sampleLength/64)
+	for i := range signs {
+		signs[i] = r.Uint64()
+	}
+	for b.Loop() {
+		if index.search(suspectRows{signs, 1}).at >= 0 {
+			b.Fatal("random signs are like a row")
 		}
 	}
 }

@@ -56,9 +56,11 @@ func Count(contract *manifest.Contract, quantization manifest.Quantization,
 	c.StoredRatio, c.StoredRatioExact = ratioText(c.Stored(), c.Base), exactText(c.Stored(), c.Base)
 	if r := rules.FractionAbove; r.Denominator > 0 {
 		c.FractionMargin = r.Denominator*c.Ternary - r.Numerator*c.Counted()
+		c.FractionMarginElements = report.Elements(c.FractionMargin, r.Denominator)
 	}
 	if r := rules.StoredAtMost; r.Denominator > 0 {
 		c.StoredMargin = r.Numerator*c.Base - r.Denominator*c.Stored()
+		c.StoredMarginElements = report.Elements(c.StoredMargin, r.Denominator)
 		c.StoredLimit = r.Numerator * c.Base / r.Denominator
 	}
 	return c
@@ -66,8 +68,9 @@ func Count(contract *manifest.Contract, quantization manifest.Quantization,
 
 // Found is what an entry turned out to be.
 type Found struct {
-	Failed bool  // its stored bytes are not what it claims: a ternary entry then counts as float, whole
-	Unit   int64 // of a literal entry: how many weights share a magnitude; 0: as many as it says, or a row
+	Failed     bool  // its stored bytes are not what it claims: a ternary entry then counts as float, whole
+	Unit       int64 // of a literal entry: how many weights share a magnitude; 0: as many as it says, or a row
+	Asymmetric bool  // they share two: one for each sign
 }
 
 type counter struct {
@@ -113,6 +116,9 @@ func (c *counter) entry(name string, e manifest.Quantity) {
 		c.Ternary += elements
 		if unit := c.literalUnit(name, e); c.strict && unit > 0 {
 			c.Scales += elements / unit
+			if c.found[name].Asymmetric {
+				c.Scales += elements / unit
+			}
 		}
 	default:
 		c.Ternary += elements
@@ -149,9 +155,14 @@ func (c *counter) elements(key manifest.StoredTensor) int64 {
 	return 0
 }
 
-// floatWeight is 2 for F32 and 4 for F64 where the base has 16 bits, under
-// strict rules: so much more could be stored there.
+// floatWeight is 4 for what is stored in bytes, which hold so many codes, as
+// whole numbers -1, 0 and 1 are. Under strict rules it is 2 for F32 and 4 for F64
+// where the base has 16 bits: so much more could be stored there.
 func (c *counter) floatWeight(name string, e manifest.Quantity) int64 {
+	if dtype := c.stored[manifest.StoredTensor{File: e.File, Tensor: e.Tensor}].DType; e.Kind != manifest.KindPacked2Bit &&
+		(dtype == safetensors.U8 || dtype == safetensors.I8) {
+		return 4
+	}
 	if !c.strict || e.Kind == manifest.KindPacked2Bit || c.contract == nil {
 		return 1
 	}

@@ -101,6 +101,30 @@ func TestFailedEntriesAreFloats(t *testing.T) {
 	}
 }
 
+// Whole numbers -1, 0 and 1 in bytes are refused as literal weights, and charged as
+// the four codes that each byte could hold; so are bytes that a float entry names.
+func TestWholeNumbersInBytesAreChargedFour(t *testing.T) {
+	contract := realshapes.Qwen35With4B().Contract()
+	const name = "model.language_model.layers.0.mlp.gate_proj.weight" // [9216, 2560]
+	for _, counting := range []string{report.CountObserved, report.CountStrict} {
+		rules := taskRules()
+		rules.Counting = counting
+		for _, kind := range []string{manifest.KindLiteral, manifest.KindFloat} {
+			q, stored := headers(contract, 128)
+			clean := Count(&contract, q, stored, rules, nil)
+			key := manifest.StoredTensor{File: "weights/a.safetensors", Tensor: name}
+			stored[key] = safetensors.Tensor{Name: name, DType: safetensors.I8, Shape: []int64{9216, 2560}}
+			delete(stored, *q.Tensors[name].Codes)
+			delete(stored, *q.Tensors[name].Scales)
+			q.Tensors[name] = manifest.Quantity{Kind: kind, Shape: []int64{9216, 2560}, File: key.File, Tensor: name}
+			c := Count(&contract, q, stored, rules, map[string]Found{name: {Failed: true}})
+			if weights := int64(9216 * 2560); c.Floats != clean.Floats+4*weights || c.Ternary != clean.Ternary-weights {
+				t.Errorf("%s, %s: %d floats beside %d, %d ternary", counting, kind, c.Floats, clean.Floats, c.Ternary)
+			}
+		}
+	}
+}
+
 // Strict rules charge a float that is wider than the base's by its width.
 func TestStrictCountingOfWiderFloats(t *testing.T) {
 	contract := realshapes.Qwen35With4B().Contract()

@@ -8,6 +8,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 	"slipway/verify/report"
+	"slipway/verify/scan"
 	"slipway/verify/words"
 )
 
@@ -15,11 +16,12 @@ import (
 type entryCheck struct {
 	*Evidence
 	report.Outcome
-	name   string
-	entry  manifest.Quantity
-	alike  map[string]string // entry and capacity -> an earlier entry stored alike
-	unit   int64             // of a literal entry, found: weights that share a magnitude
-	doubts []string          // signs that the content is not a trained ternary tensor
+	name       string
+	entry      manifest.Quantity
+	alike      map[string]string // entry and capacity -> what says that an earlier entry is stored alike
+	unit       int64             // of a literal entry, found: weights that share a magnitude
+	asymmetric bool              // of a literal entry, found: such weights share two magnitudes
+	doubts     []string          // signs that the content is not a trained ternary tensor
 }
 
 // kind checks that the task takes ternary tensors of this kind and format.
@@ -73,9 +75,11 @@ func (c *entryCheck) float() {
 	if facts := c.stats(key); facts.NonFinite > 0 {
 		c.notFinite(key.File, facts.NonFinite, facts.FirstNonFinite)
 	}
-	c.wider(key.File, tensor)
-	if other := c.alike[c.name+"\x00"+string(AsValues)]; other != "" {
-		c.doubts = append(c.doubts, "it begins with the bytes of "+other)
+	if !c.wider(key.File, tensor) {
+		c.halves(key.File, tensor.DType, c.stats(key).Halves)
+	}
+	if doubt := c.alike[c.name+"\x00"+string(AsValues)]; doubt != "" {
+		c.doubts = append(c.doubts, doubt)
 	}
 }
 
@@ -83,14 +87,39 @@ func (c *entryCheck) notFinite(file string, n, first int64) {
 	c.bad(file, fmt.Sprintf("%s NaN or infinite, the first at element %d", words.Are(n, "element"), first), "", "", exportAgain)
 }
 
-// wider refuses, under strict rules, a float entry of a 16-bit tensor of the
-// backbone that is stored in a wider type: what is more could hold anything.
-func (c *entryCheck) wider(file string, tensor safetensors.Tensor) {
-	if c.Rules.Counting != report.CountStrict || c.Base == nil || RoleOf(c.Base, c.name) != manifest.RoleBackbone {
-		return
+// narrow reports whether the base stores the entry's tensor in 16 bits.
+func (c *entryCheck) narrow() (base safetensors.DType, narrow bool) {
+	if c.Base == nil {
+		return base, false
 	}
 	base, known := safetensors.ParseDType(c.Base.Tensors[c.name].DType)
-	if known && base.Bits() == 16 && IsFloating(tensor.DType) && tensor.DType.Bits() > 16 {
-		c.bad(file, "a float entry is stored in a wider type than the base's", base.String(), tensor.DType.String(), "store it in the base's type")
+	return base, known && base.Bits() == 16
+}
+
+// wider refuses, under strict rules, a float entry of a 16-bit tensor of the
+// backbone that is stored in a wider type: what is more could hold anything.
+func (c *entryCheck) wider(file string, tensor safetensors.Tensor) bool {
+	base, narrow := c.narrow()
+	if c.Rules.Counting != report.CountStrict || !narrow || RoleOf(c.Base, c.name) != manifest.RoleBackbone ||
+		!IsFloating(tensor.DType) || tensor.DType.Bits() <= 16 {
+		return false
+	}
+	c.bad(file, "a float entry is stored in a wider type than the base's", base.String(), tensor.DType.String(), "store it in the base's type")
+	return true
+}
+
+// halves refuses, under all rules, float entries in which a second number of 16
+// bits stands below each one, and doubles of a 16-bit tensor whose precision
+// nothing computes with. Trained weights in single precision remain.
+func (c *entryCheck) halves(file string, dtype safetensors.DType, halves *scan.Halves) {
+	const inItsType = "store it in the base's type"
+	base, narrow := c.narrow()
+	switch {
+	case halves == nil:
+	case halves.TwoInOne():
+		c.bad(file, "holds a second number of 16 bits in the lower half of each", "lower halves that look random, or zeros",
+			fmt.Sprintf("%s of them have the same 32 exponents", ratioText(halves.Narrow, halves.Counted)), inItsType)
+	case narrow && halves.Beyond > 0:
+		c.bad(file, fmt.Sprintf("%s not a number of single precision", words.Are(halves.Beyond, "element")), base.String(), dtype.String(), inItsType)
 	}
 }

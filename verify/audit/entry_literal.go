@@ -6,6 +6,7 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
+	"slipway/verify/report"
 	"slipway/verify/scan"
 	"slipway/verify/ternary"
 )
@@ -37,15 +38,21 @@ func (c *entryCheck) literal() {
 		return
 	}
 	c.unit = l.Unit
+	if c.asymmetric = c.Rules.AllowAsymmetric && l.BadUnits > 0 && facts.Asymmetric >= least; c.asymmetric {
+		c.unit = facts.Asymmetric
+		c.Warn(report.Finding{Path: key.File, Tensor: c.name, Problem: "is {-b, 0, +a}, of two magnitudes a unit, which the task takes",
+			Hint: "check that the server computes with both"})
+	}
 	switch {
+	case c.asymmetric:
 	case l.BadUnits > 0:
 		c.secondMagnitude(key.File, tensor.DType, l, sizes)
 	case l.Unit < least:
 		c.bad(key.File, "a magnitude serves too few weights", fmt.Sprintf("units of at least %d", least), fmt.Sprint(l.Unit), "use larger groups")
 	}
 	c.frequencies(l.Minus, l.Zeros, l.Count-l.Zeros-l.Minus)
-	if other := c.alike[c.name+"\x00"+string(AsValues)]; other != "" {
-		c.doubts = append(c.doubts, "its weights are those of "+other)
+	if doubt := c.alike[c.name+"\x00"+string(AsValues)]; doubt != "" {
+		c.doubts = append(c.doubts, doubt)
 	}
 }
 

@@ -38,9 +38,9 @@ func (c *entryCheck) packed() {
 	if c.entry.Biases != nil {
 		c.biasValues(&l)
 	}
-	for capacity, what := range map[Capacity]string{AsCodes: "codes", AsScales: "scales"} {
-		if other := c.alike[c.name+"\x00"+string(capacity)]; other != "" {
-			c.doubts = append(c.doubts, fmt.Sprintf("its %s are those of %s", what, other))
+	for _, capacity := range []Capacity{AsCodes, AsScales} {
+		if doubt := c.alike[c.name+"\x00"+string(capacity)]; doubt != "" {
+			c.doubts = append(c.doubts, doubt)
 		}
 	}
 }
@@ -67,12 +67,12 @@ func (c *entryCheck) codeValues(l *ternary.Layout, codes *scan.Codes) {
 		return
 	}
 	if codes.BadPads > 0 {
-		c.bad(file, fmt.Sprintf("%d codes of the padding are not its code, the first in packed row %d", codes.BadPads, codes.FirstBadPad/l.Inputs),
-			fmt.Sprintf("code %d", ternary.Minus), "", "pad with code 0: whatever is there is no weight")
+		c.bad(file, fmt.Sprintf("%d codes of the padding are not its code, the first in packed row %d", codes.BadPads, l.PackedRow(codes.FirstBadPad)),
+			"code 0", "", "pad with code 0: whatever is there is no weight")
 	}
-	if n := codes.Histogram[ternary.Bad]; n > 0 {
-		c.bad(file, fmt.Sprintf("code 3 stands %d times, first at %s", n, c.at(codes.FirstBad)),
-			"codes 0, 1 and 2", "", "pack codes 0, 1 and 2 only, for -1, 0 and +1")
+	if n, packing := codes.Histogram[ternary.Bad], l.Format.Packing; n > 0 {
+		c.bad(file, fmt.Sprintf("%s stands %d times, first at %s", packing.BadOne, n, c.at(codes.FirstBad)),
+			packing.Good, "", fmt.Sprintf("pack %s only, for -1, 0 and +1", packing.Good))
 		return
 	}
 	c.frequencies(codes.Histogram[0], codes.Histogram[1], codes.Histogram[2])
@@ -113,11 +113,11 @@ func (c *entryCheck) scaleValues(l *ternary.Layout, scales *scan.Scales, codes *
 	}
 	if dead, first := scales.ZeroUnits.MissingFrom(codes.ZeroUnits); dead > 0 {
 		c.bad(file, fmt.Sprintf("%d %ss have scale zero over codes that are not, the first at %s", dead, l.Unit, unitAt(l, first)), "", "",
-			"write code 1 where the scale is zero, or the scale that the group has; a scale below the smallest F16 is stored as zero")
+			"write the code of 0 where the scale is zero, or the scale that the group has; a scale below the smallest F16 is stored as zero")
 	}
 	if scales.Negative > 0 {
 		c.Warn(report.Finding{Path: file, Tensor: c.name, Problem: fmt.Sprintf("%d scales are negative", scales.Negative),
-			Hint: "store their magnitudes and swap codes 0 and 2, so that every server agrees"})
+			Hint: "store their magnitudes and swap the codes of -1 and +1, so that every server agrees"})
 	}
 	if scales.Subnormal > 0 {
 		c.Warn(report.Finding{Path: file, Tensor: c.name, Problem: fmt.Sprintf("%d scales are subnormal", scales.Subnormal),

@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"slipway/manifest"
 	"slipway/verify/report"
@@ -10,18 +11,19 @@ import (
 
 // sanity reports the doubts: one is worth a look, two are an error.
 func (c *entryCheck) sanity() {
+	if len(c.doubts) == 0 {
+		return
+	}
 	file := c.entry.File
 	if c.entry.Codes != nil {
 		file = c.entry.Codes.File
 	}
-	for _, doubt := range c.doubts {
-		f := report.Finding{Path: file, Tensor: c.name, Problem: "does not look like trained weights: " + doubt,
-			Hint: "compare it with the model that was trained: a tensor may have been exported twice, or not at all"}
-		if len(c.doubts) > 1 {
-			c.Fail(f)
-		} else {
-			c.Warn(f)
-		}
+	f := report.Finding{Path: file, Tensor: c.name, Problem: "does not look like trained weights: " + strings.Join(c.doubts, "; "),
+		Hint: "compare it with the model that was trained: a tensor may have been exported twice, or not at all"}
+	if len(c.doubts) > 1 {
+		c.Fail(f)
+	} else {
+		c.Warn(f)
 	}
 }
 
@@ -30,9 +32,15 @@ func (c *entryCheck) sanity() {
 const minimumAlike = 64
 
 // storedAlike finds entries whose codes, scales or float matrices are those of
-// an earlier entry: same type, shape, statistics and first bytes.
+// an earlier entry: same type, shape, statistics and first bytes, and the same
+// digest where both were taken. To hash every tensor on its own would cost as much
+// again as hashing the files.
 func (e *Evidence) storedAlike(q manifest.Quantization) map[string]string {
-	alike, first := map[string]string{}, map[string]string{}
+	type earlier struct {
+		name   string
+		digest manifest.Digest
+	}
+	alike, first := map[string]string{}, map[string]earlier{}
 	seen := map[manifest.StoredTensor]bool{} // of one that serves twice gate coverage speaks
 	for _, name := range q.Names() {
 		entry := q.Tensors[name]
@@ -44,7 +52,7 @@ func (e *Evidence) storedAlike(q manifest.Quantization) map[string]string {
 			}
 			seen[key] = true
 			facts := e.stats(key)
-			print := fmt.Sprintf("%s %v %s", r.As, Describe(tensor), facts.Prefix)
+			print, how := fmt.Sprintf("%s %v %s", r.As, Describe(tensor), facts.Prefix), " and have their statistics"
 			switch {
 			case r.As == AsCodes && facts.Codes != nil:
 				print += fmt.Sprint(facts.Codes.Histogram)
@@ -54,13 +62,17 @@ func (e *Evidence) storedAlike(q manifest.Quantization) map[string]string {
 				l := facts.Literal
 				print += fmt.Sprint(l.Zeros, l.Minus, l.Min, l.Max)
 			case r.As == AsValues && len(tensor.Shape) > 1 && RoleOf(e.Base, name) == manifest.RoleBackbone:
+				how = ""
 			default:
 				continue
 			}
-			if other := first[print]; other != "" {
-				alike[name+"\x00"+string(r.As)] = other
-			} else {
-				first[print] = name
+			switch other, there := first[print]; {
+			case !there:
+				first[print] = earlier{name, facts.Digest}
+			case other.digest.IsZero() || facts.Digest.IsZero():
+				alike[name+"\x00"+string(r.As)] = fmt.Sprintf("its %s begin like those of %s%s", r.As, other.name, how)
+			case other.digest == facts.Digest:
+				alike[name+"\x00"+string(r.As)] = fmt.Sprintf("its %s are those of %s, byte for byte", r.As, other.name)
 			}
 		}
 	}

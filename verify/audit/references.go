@@ -52,7 +52,7 @@ func References(e *manifest.Quantity) []Reference {
 // LayoutOf returns the geometry of a packed entry.
 func LayoutOf(e manifest.Quantity) (ternary.Layout, error) {
 	format, known := ternary.Lookup(e.FormatID())
-	if !known { // the manifest's reader and the decoders have the same list
+	if !known { // a manifest that was read names only formats that are read here
 		return ternary.Layout{}, fmt.Errorf("format %q is not one that is read here", manifest.Clip(e.FormatID()))
 	}
 	return format.Geometry(e)

@@ -10,16 +10,23 @@ import (
 
 // Of every tensor that is declared ternary, and of those that could be a copy
 // of one, the signs of a few weights are kept, so that tensors can be compared
-// without reading them twice: sampleLength weights of each sampleEvery.
+// without reading them twice: sampleLength weights from the start of a row, once in
+// sampleEvery weights, or eight times in a tensor that would have fewer than four.
 const (
 	sampleEvery  = 1 << 18
-	sampleLength = 256
+	sampleLength = scan.SignWindow
 )
 
-// chunks calls with the first weight and the number of weights of each sample.
-func chunks(elements int64, take func(first, count int64)) {
-	for first := int64(0); first < elements; first += sampleEvery {
-		take(first, min(sampleLength, elements-first))
+// chunks calls with the first weight and the number of weights of each sample of
+// a tensor with rows of so many weights. No two samples share a weight.
+func chunks(elements, row int64, take func(first, count int64)) {
+	every := max(int64(sampleEvery), row)
+	if elements < 4*sampleEvery {
+		every = max(elements/8, 2*sampleLength, row)
+	}
+	for first := int64(0); first < elements; first += every {
+		begin := first - first%max(row, 1)
+		take(begin, min(sampleLength, elements-begin))
 	}
 }
 
@@ -27,7 +34,7 @@ func chunks(elements int64, take func(first, count int64)) {
 // samples that lie close together, and after the one before.
 func CodeSamples(l *ternary.Layout) (ranges []scan.Range) {
 	before := int64(0)
-	chunks(l.Elements(), func(first, count int64) {
+	chunks(l.Elements(), l.Inputs, func(first, count int64) {
 		if begin, end := l.Span(first, count); begin >= before && end-begin <= count {
 			ranges = append(ranges, scan.Range{Begin: begin, End: end})
 			before = end
@@ -42,7 +49,7 @@ func ValueSamples(t safetensors.Tensor) (ranges []scan.Range) {
 		return nil
 	}
 	size := int64(t.DType.Bits() / 8)
-	chunks(t.Elements(), func(first, count int64) {
+	chunks(t.Elements(), lastOf(t), func(first, count int64) {
 		ranges = append(ranges, scan.Range{Begin: first * size, End: (first + count) * size})
 	})
 	return ranges
@@ -63,14 +70,13 @@ func signsOfCodes(l *ternary.Layout, kept [][]byte, weights int64) signs {
 		return s
 	}
 	next := 0
-	chunks(min(l.Elements(), weights), func(first, count int64) {
-		if begin, end := l.Span(first, count); next == len(ranges) || ranges[next] != (scan.Range{Begin: begin, End: end}) {
+	chunks(l.Elements(), l.Inputs, func(first, count int64) {
+		if begin, end := l.Span(first, count); first >= weights || next == len(ranges) || ranges[next] != (scan.Range{Begin: begin, End: end}) {
 			return
 		}
 		trits := make([]int8, count)
 		for i := range trits {
-			at, shift := l.Slot(first + int64(i))
-			trits[i] = int8(kept[next][at-ranges[next].Begin]>>shift&3) - 1
+			trits[i] = int8(l.Read(kept[next], ranges[next].Begin, first+int64(i))) - 1
 		}
 		s[first] = trits
 		next++
@@ -86,7 +92,10 @@ func signsOfValues(t safetensors.Tensor, kept [][]byte, weights int64) signs {
 		return s
 	}
 	sign, next := uint64(1)<<(t.DType.Bits()-1), 0
-	chunks(min(t.Elements(), weights), func(first, count int64) {
+	chunks(t.Elements(), lastOf(t), func(first, count int64) {
+		if first >= weights {
+			return
+		}
 		trits := make([]int8, count)
 		for i := range trits {
 			switch b := ternary.Bits(t.DType, kept[next], int64(i)); {
@@ -107,7 +116,7 @@ func signsOfValues(t safetensors.Tensor, kept [][]byte, weights int64) signs {
 // another tensor is not zero.
 func meanOfValues(t safetensors.Tensor, kept [][]byte, where signs) float64 {
 	sum, n, next := 0.0, 0, 0
-	chunks(t.Elements(), func(first, count int64) {
+	chunks(t.Elements(), lastOf(t), func(first, count int64) {
 		if trits := where[first]; next < len(kept) && int64(len(trits)) == count {
 			for i := range count {
 				if trits[i] != 0 {

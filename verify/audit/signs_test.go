@@ -9,6 +9,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 	"slipway/verify/scan"
+	"slipway/verify/ternary/ternarytest"
 )
 
 // kept cuts the sampled bytes out of a tensor's.
@@ -29,6 +30,9 @@ func TestSampledSignsAreThoseOfTheWeights(t *testing.T) {
 		{Kind: manifest.KindPacked2Bit, Format: manifest.FormatMLXRowAlpha, Shape: []int64{2, 300, 1024}},
 		{Kind: manifest.KindPacked2Bit, Format: manifest.FormatBitNetU8, Shape: []int64{5, 30}},
 		{Kind: manifest.KindPacked2Bit, Format: manifest.FormatBitNetU8, Shape: []int64{2049, 640}},
+		{Kind: manifest.KindPacked2Bit, Format: manifest.FormatCompressedTensors, GroupSize: 20, Shape: []int64{1024, 1020}},
+		{Kind: manifest.KindPacked2Bit, Format: ternarytest.TQ1, GroupSize: 256, Shape: []int64{1024, 1024}},
+		{Kind: manifest.KindPacked2Bit, Format: ternarytest.I2S, Shape: []int64{1024, 1024}},
 	} {
 		l, err := LayoutOf(e)
 		if err != nil {

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"slipway/manifest"
@@ -14,20 +15,25 @@ import (
 // one: whole and in the same order, as some rows of a larger one, transposed,
 // or, its beginning, as the beginning of a part of it.
 type Suspects struct {
-	sizes  map[int64]bool  // elements of the ternary tensors
-	inputs map[int64]int64 // inputs of a ternary tensor -> what divides the rows of all that have so many
+	sizes   map[int64][]int64 // elements of the ternary tensors -> the rows that they have
+	inputs  map[int64]int64   // inputs of a ternary tensor -> what divides the rows of all that have so many
+	lengths []int64           // the keys of inputs, in order
 }
 
 // NewSuspects collects the shapes of the ternary tensors.
 func NewSuspects(q manifest.Quantization) *Suspects {
-	s := &Suspects{sizes: map[int64]bool{}, inputs: map[int64]int64{}}
+	s := &Suspects{sizes: map[int64][]int64{}, inputs: map[int64]int64{}}
 	for _, entry := range q.Tensors {
 		if n, ok := ternary.Product(entry.Shape); ok && n > 0 && entry.Kind != manifest.KindFloat {
-			s.sizes[n] = true
 			row := rowOf(entry)
+			if !slices.Contains(s.sizes[n], row) {
+				s.sizes[n] = append(s.sizes[n], row)
+				slices.Sort(s.sizes[n]) // entries come in no order
+			}
 			s.inputs[row] = gcd(s.inputs[row], n/row)
 		}
 	}
+	s.lengths = slices.Sorted(maps.Keys(s.inputs))
 	return s
 }
 
@@ -85,10 +91,12 @@ func (s *Suspects) Samples(t safetensors.Tensor, declared bool) []scan.Range {
 	}
 	var ranges []scan.Range // of elements
 	take := func(first, count int64) { ranges = append(ranges, scan.Range{Begin: first, End: first + count}) }
-	if s.sizes[n] {
-		chunks(n, take)
-	}
-	if !declared {
+	if declared {
+		chunks(n, lastOf(t), take)
+	} else {
+		for _, row := range s.sizes[n] {
+			chunks(n, row, take)
+		}
 		for _, place := range s.places(t) {
 			take(place, min(sampleLength, n-place))
 		}
@@ -170,14 +178,17 @@ func (s samples) run(first, step, count int64) []int8 {
 	return trits
 }
 
-// signs returns those that chunks gives of so many elements.
-func (s samples) signs(elements int64) signs {
+// signs returns those that chunks gives of so many elements, for rows of each of
+// the lengths.
+func (s samples) signs(elements int64, rows []int64) signs {
 	out := signs{}
-	chunks(elements, func(first, count int64) {
-		if trits := s.run(first, 1, count); trits != nil {
-			out[first] = trits
-		}
-	})
+	for _, row := range rows {
+		chunks(elements, row, func(first, count int64) {
+			if trits := s.run(first, 1, count); trits != nil {
+				out[first] = trits
+			}
+		})
+	}
 	return out
 }
 

@@ -82,18 +82,21 @@ func Parse(data []byte) (*Config, error) {
 }
 
 func (c *Config) readDimensions(text object) error {
-	for key, target := range map[string]*int64{
-		"hidden_size": &c.Hidden, "intermediate_size": &c.Intermediate, "num_hidden_layers": &c.Layers,
-		"vocab_size": &c.Vocabulary, "num_attention_heads": &c.Heads, "num_key_value_heads": &c.KeyValueHeads,
-		"head_dim": &c.HeadDim, "linear_num_key_heads": &c.LinearKeyHeads, "linear_num_value_heads": &c.LinearValueHeads,
-		"linear_key_head_dim": &c.LinearKeyDim, "linear_value_head_dim": &c.LinearValueDim,
-		"linear_conv_kernel_dim": &c.LinearKernel,
+	for _, d := range []struct {
+		key    string
+		target *int64
+	}{
+		{"hidden_size", &c.Hidden}, {"intermediate_size", &c.Intermediate}, {"num_hidden_layers", &c.Layers},
+		{"vocab_size", &c.Vocabulary}, {"num_attention_heads", &c.Heads}, {"num_key_value_heads", &c.KeyValueHeads},
+		{"head_dim", &c.HeadDim}, {"linear_num_key_heads", &c.LinearKeyHeads}, {"linear_num_value_heads", &c.LinearValueHeads},
+		{"linear_key_head_dim", &c.LinearKeyDim}, {"linear_value_head_dim", &c.LinearValueDim},
+		{"linear_conv_kernel_dim", &c.LinearKernel},
 	} {
-		if err := text.read(key, target); err != nil {
+		if err := text.read(d.key, d.target); err != nil {
 			return err
 		}
-		if *target < 0 || *target > math.MaxInt32 {
-			return fmt.Errorf("%s: %d is out of range", key, *target)
+		if *d.target < 0 || *d.target > math.MaxInt32 {
+			return fmt.Errorf("%s: %d is out of range", d.key, *d.target)
 		}
 	}
 	return nil

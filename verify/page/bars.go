@@ -92,12 +92,14 @@ func staticBars(r *report.Report) []bar {
 			fraction, _ := ratioOf(c.Fraction)
 			b := newBar("Ternary fraction T/(T+s+f)", fraction, moreThan, limit, 1, share)
 			b.Good = c.FractionMargin > 0 // the integers decide
+			b.Spare += "; " + c.FractionText(r.Limits.FractionAbove)
 			bars = append(bars, b)
 		}
 		if limit, ok := ratioOf(r.Limits.StoredAtMost); ok {
 			stored, defined := ratioOf(c.StoredRatio)
 			b := newBar("Stored elements (T+s+f+u)/P0", stored, atMost, limit, 0, share)
 			b.Good = c.StoredMargin >= 0
+			b.Spare += "; " + c.StoredText(r.Limits.StoredAtMost)
 			if defined {
 				bars = append(bars, b)
 			}

@@ -42,7 +42,7 @@ func TestCodesOfEveryFormatAreDrawn(t *testing.T) {
 			formats[tensor.Kind+" "+tensor.Format] = true
 		}
 	}
-	if len(formats) != 1+len(manifest.PackedFormats()) {
+	if len(formats) != 1+len(manifest.PackedFormatIDs()) {
 		t.Fatalf("formats %v", formats)
 	}
 	codes := newCodes(r.Tensors)

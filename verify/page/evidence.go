@@ -57,10 +57,10 @@ func numericEvidence(r *report.Report) []string {
 		words.Grouped(c.Unreferenced), words.Grouped(c.Base), plain(c.Counting))}
 	fraction, stored := "T/(T+s+f) = "+plain(c.Fraction), "(T+s+f+u)/P0 = "+plain(c.StoredRatio)
 	if limit := r.Limits.FractionAbove; limit != "" {
-		fraction += ", more than " + plain(limit)
+		fraction += ", more than " + plain(limit) + ": " + plain(c.FractionText(limit))
 	}
 	if limit := r.Limits.StoredAtMost; limit != "" {
-		stored += ", at most " + plain(limit)
+		stored += ", at most " + plain(limit) + ": " + plain(c.StoredText(limit))
 	}
 	if c.BaseSelfDeclared {
 		stored += " (P0 is self-declared)"
@@ -74,7 +74,7 @@ func numericEvidence(r *report.Report) []string {
 		}
 	}
 	if counted > 0 {
-		parts = append(parts, fmt.Sprintf("code 3 stands %s times in %s", words.Grouped(bad), words.Plural(counted, "packed tensor")))
+		parts = append(parts, fmt.Sprintf("codes that stand for nothing: %s in %s", words.Grouped(bad), words.Plural(counted, "packed tensor")))
 	}
 	return parts
 }

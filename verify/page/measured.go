@@ -142,7 +142,7 @@ func agreements(q *report.Quality) []agreement {
 		all = append(all, agreement{"in the batch as alone", q.Alone})
 	}
 	if q.Golden != nil {
-		all = append(all, agreement{"as the pinned base answers", q.Golden})
+		all = append(all, agreement{"as the golden file has them", q.Golden})
 	}
 	return all
 }

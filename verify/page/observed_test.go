@@ -35,3 +35,34 @@ func TestObserved(t *testing.T) {
 		t.Errorf("REVIEW.md does not say %q:\n%s", want, &review)
 	}
 }
+
+// A report of which nothing failed, and whose quality has to be decided and is not,
+// is no pass; nor is it a plain one where that is allowed.
+func TestUndecided(t *testing.T) {
+	r := &report.Report{Gates: []report.GateResult{{ID: "script", Status: report.Pass}, {ID: report.QualityGate, Status: report.Undecided, Notes: []string{"no examples"}}}, Measured: &report.Measured{}}
+	for _, test := range []struct {
+		allowed []string
+		want    []string
+	}{
+		{nil, []string{"<title>UNDECIDED: ", `class="verdict undecided"`, `may not stay so: <a href="#gate-quality">quality</a>`, "Whether its answers are any good is not decided."}},
+		{[]string{report.QualityGate}, []string{"<title>PASS: ", "1 gate is undecided, which the profile allows.", "Whether its answers are any good is not decided."}},
+	} {
+		r.MayUndecided = test.allowed
+		var page strings.Builder
+		if err := HTML(&page, r); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(page.String(), want) {
+				t.Errorf("allowed %v: the page does not say %q", test.allowed, want)
+			}
+		}
+		var review strings.Builder
+		if err := Review(&review, r); err != nil {
+			t.Fatal(err)
+		}
+		if says := strings.Contains(review.String(), "## What has to be decided\n\n- **quality**: no examples\n"); says != (test.allowed == nil) {
+			t.Errorf("allowed %v: REVIEW.md:\n%s", test.allowed, &review)
+		}
+	}
+}

@@ -66,6 +66,7 @@ type view struct {
 	Bars    []bar
 	Counts  []count
 	Codes   *codes
+	Scales  *scales
 	Tensors list[tensor]
 	Claims  list[report.Claim]
 
@@ -75,7 +76,7 @@ type view struct {
 func newView(r *report.Report) view {
 	v := view{
 		Report: r, Name: r.Name, Origin: string(r.Origin), Verdict: newVerdict(r), Tally: newTally(r.Gates), Sizes: newSizes(r.Sizes), Trust: newTrust(r),
-		Bars: staticBars(r), Counts: newCounts(r.Counts), Codes: newCodes(r.Tensors), Tensors: newTensors(r.Tensors),
+		Bars: staticBars(r), Counts: newCounts(r.Counts), Codes: newCodes(r.Tensors), Scales: newScales(r.Tensors), Tensors: newTensors(r.Tensors),
 		Claims: cut(r.SelfDeclared, listShown),
 	}
 	if v.Name == "" {
@@ -101,18 +102,24 @@ func newView(r *report.Report) view {
 
 // verdict is the word and what follows it.
 type verdict struct {
-	Word   string // PASS or FAIL
+	Word   string // PASS, FAIL or UNDECIDED
 	Class  string
 	Failed []string // gates, to go to
 	Open   []string // undecided and not allowed to be
 	Others int      // undecided besides
+
+	Unknown bool // nothing showed whether the answers are any good
 }
 
 func newVerdict(r *report.Report) verdict {
 	v := verdict{Word: "PASS", Class: "pass", Failed: r.Failed(), Open: r.Open()}
-	if r.Err() != nil {
-		v.Word, v.Class = "FAIL", "fail"
+	switch {
+	case len(v.Failed) > 0:
+		v.Word, v.Class, v.Open = "FAIL", "fail", nil // what is undecided may wait for what failed
+	case len(v.Open) > 0:
+		v.Word, v.Class = "UNDECIDED", "undecided"
 	}
+	v.Unknown = len(v.Failed) == 0 && r.AnswersUnknown()
 	for _, g := range r.Gates {
 		if g.Status == report.Undecided {
 			v.Others++

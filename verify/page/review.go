@@ -35,6 +35,7 @@ func Review(w io.Writer, r *report.Report) error {
 		out.WriteString(rule.line(r))
 	}
 	writeFailures(&out, r)
+	writeOpen(&out, r)
 	writeMeasured(&out, r)
 	writeClaims(&out, r.SelfDeclared)
 	_, err := io.WriteString(w, out.String())
@@ -61,7 +62,7 @@ var rules = []rule{
 		"whether the weights were really fitted from that base: read the logs"},
 	{"Only allowed components", []string{"coverage", "components", "files"}, componentEvidence,
 		"whether the shipped code builds modules that no stored tensor shows"},
-	{"Numeric class", []string{"ternary", "stored", "safetensors", "index"}, numericEvidence,
+	{"Numeric class", []string{"ternary", "stored", "safetensors", "index", "quality"}, numericEvidence,
 		"whether the server computes with the stored codes and scales, and adds no other weights"},
 	{"Training data", []string{"data"}, dataEvidence,
 		"which data sets and splits were used: read DATA.md, the scripts and the logs"},
@@ -69,7 +70,7 @@ var rules = []rule{
 		"whether every branch of serve.sh and of the code leads to these files"},
 	{"Text only", []string{"text-only", "coverage"}, textEvidence,
 		"whether an input that is not text can reach the model"},
-	{"No lookup of answers or continuations", []string{"lookup", "files"}, lookupEvidence,
+	{"No lookup of answers or continuations", []string{"lookup", "files", "opened-files"}, lookupEvidence,
 		"whether code or data maps known inputs to stored outputs"},
 	{"No credentials", []string{"secrets", "opened-files"}, credentialEvidence,
 		"whether the code reads or prints what the grader's environment holds"},
@@ -141,6 +142,20 @@ func writeFailures(out *strings.Builder, r *report.Report) {
 				fmt.Fprintf(out, "  - observed: %s\n", findingText(f.Finding))
 			}
 		}
+	}
+}
+
+// writeOpen says of the gates that have to be decided and are not why, and what
+// decides them.
+func writeOpen(out *strings.Builder, r *report.Report) {
+	open := r.Open()
+	if len(open) == 0 || len(r.Failed()) > 0 {
+		return
+	}
+	out.WriteString("\n## What has to be decided\n\n")
+	for _, id := range open {
+		g, _ := r.Gate(id)
+		fmt.Fprintf(out, "- **%s**: %s\n", plain(id), plain(newGate(g).Why))
 	}
 }
 

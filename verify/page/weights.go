@@ -1,9 +1,7 @@
 package page
 
 import (
-	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,106 +72,6 @@ func newCounts(c *report.Counts) []count {
 	}
 }
 
-// codes is how often each code stands in each layer.
-type codes struct {
-	Layers []layer
-	More   int  // layers that are not shown
-	Bad    bool // code 3 stands somewhere
-}
-
-// layer is one column. Heights are percent, code 0 (-1) at the bottom.
-type layer struct {
-	Name    string
-	Counts  [4]int64
-	X       float64
-	Width   float64
-	Y       [4]float64
-	Heights [4]float64
-	Shares  [4]string
-}
-
-// Label says the column's numbers.
-func (l layer) Label() string {
-	label := fmt.Sprintf("%s: −1 %s, 0 %s, +1 %s", l.Name, l.Shares[0], l.Shares[1], l.Shares[2])
-	if l.Counts[3] > 0 {
-		label += fmt.Sprintf(", code 3 %s times", words.Grouped(l.Counts[3]))
-	}
-	return label
-}
-
-const layersShown = 200
-
-var layerNumber = regexp.MustCompile(`(?:^|\.)(?:layers|blocks|h)\.([0-9]{1,6})\.`)
-
-// LayerOf returns the number of a tensor's layer, -1 outside layers.
-func LayerOf(tensor string) int {
-	match := layerNumber.FindStringSubmatch(tensor)
-	if match == nil {
-		return -1
-	}
-	n, _ := strconv.Atoi(match[1]) // six digits
-	return n
-}
-
-func newCodes(tensors []report.Tensor) *codes {
-	sums := map[int]*[4]int64{}
-	for _, t := range tensors {
-		if t.Histogram == nil {
-			continue
-		}
-		n := LayerOf(t.Name)
-		if sums[n] == nil {
-			sums[n] = new([4]int64)
-		}
-		for code, times := range t.Histogram {
-			sums[n][code] += times
-		}
-	}
-	if len(sums) == 0 {
-		return nil
-	}
-	var numbers []int
-	for n := range sums {
-		numbers = append(numbers, n)
-	}
-	slices.SortFunc(numbers, func(a, b int) int { // those outside layers last
-		return cmp.Compare(uint(a), uint(b))
-	})
-	c := &codes{}
-	for _, n := range numbers {
-		c.Bad = c.Bad || sums[n][3] > 0
-	}
-	shown := cut(numbers, layersShown)
-	c.More = shown.More
-	pitch := 100 / float64(len(shown.Shown))
-	for i, n := range shown.Shown {
-		c.Layers = append(c.Layers, newLayer(n, *sums[n], float64(i)*pitch, pitch))
-	}
-	return c
-}
-
-func newLayer(number int, counts [4]int64, x, pitch float64) layer {
-	l := layer{Name: fmt.Sprintf("layer %d", number), Counts: counts, X: x + 0.09*pitch, Width: 0.82 * pitch}
-	if number < 0 {
-		l.Name = "outside layers"
-	}
-	total := 0.0
-	for _, n := range counts {
-		total += float64(n)
-	}
-	y := 100.0
-	for code, n := range counts {
-		height := percent(float64(n), total)
-		l.Shares[code] = percentText(height)
-		y = max(y-height, 0)
-		if code == 3 && n > 0 {
-			height = max(height, 2) // a single one is to be seen, at the top
-		}
-		l.Y[code], l.Heights[code] = y, height
-	}
-	return l
-}
-
 // tensor is one line of the list of ternary tensors.
 type tensor struct {
 	Name string
@@ -199,10 +97,10 @@ func newTensor(t report.Tensor) tensor {
 	parts := []string{t.Kind + " " + strings.Join(dims, "×"), fmt.Sprintf("a scale for %s", words.Grouped(t.Unit))}
 	var odd []string
 	if h := t.Histogram; h != nil {
-		l := newLayer(0, *h, 0, 0)
+		l := newLayer(*h, column{})
 		parts = append(parts, fmt.Sprintf("−1 %s, 0 %s, +1 %s", l.Shares[0], l.Shares[1], l.Shares[2]))
 		if h[3] > 0 {
-			odd = append(odd, fmt.Sprintf("code 3 stands %s times", words.Grouped(h[3])))
+			odd = append(odd, fmt.Sprintf("codes that stand for nothing: %s", words.Grouped(h[3])))
 		}
 	}
 	if t.ScaleMin != "" {
@@ -218,6 +116,3 @@ func newTensor(t report.Tensor) tensor {
 	}
 	return tensor{t.Name, strings.Join(parts, " · "), strings.Join(odd, ", ")}
 }
-
-// Last names the last column.
-func (c *codes) Last() string { return c.Layers[len(c.Layers)-1].Name }

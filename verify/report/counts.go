@@ -34,11 +34,18 @@ type Counts struct {
 	Literal int `json:"literal"`
 	Float   int `json:"float"`
 
-	// The margins are the integers that decide: fraction > n/d exactly when
-	// d*T - n*(T+s+f) > 0, and stored <= (n/d)*P0 exactly when
-	// n*P0 - d*stored >= 0. Zero where the profile has no such rule.
-	FractionMargin int64 `json:"fraction_margin"`
-	StoredMargin   int64 `json:"stored_margin"`
+	// The margins that decide, in parts of an element: fraction > n/d exactly when
+	// d*T - n*(T+s+f) > 0, and stored <= (n/d)*P0 exactly when n*P0 - d*stored >= 0;
+	// d parts are an element. Zero where the profile has no such rule.
+	FractionMargin int64 `json:"-"`
+	StoredMargin   int64 `json:"-"`
+
+	// The same in elements, as exact decimal numbers; "" where the profile has no
+	// such rule. T - (n/d)*(T+s+f) must be more than 0: so many more elements are
+	// ternary than must be, were T+s+f to stay as it is. (n/d)*P0 - stored must be 0
+	// or more: so many more could be stored.
+	FractionMarginElements string `json:"fraction_margin_elements,omitempty"`
+	StoredMarginElements   string `json:"stored_margin_elements,omitempty"`
 
 	// T/(T+s+f) and stored/P0: rounded to six digits for people, and exact.
 	Fraction         string `json:"fraction"`

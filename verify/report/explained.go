@@ -24,7 +24,7 @@ var explanations = []struct {
 	{"stored", serving},
 	{"script", []string{"install", "startup", "first-request", "batch", "still-healthy", "opened-files"}},
 	{"config", serving},
-	{"install", []string{"startup"}}, // it fails for what ended the start alone
+	{"install", []string{"startup", "first-request", "batch", "still-healthy"}}, // what is missing, missed at the start or when a request needs it
 }
 
 // serving are the gates that weights and their description can fail: whether
@@ -33,7 +33,7 @@ var serving = []string{"startup", "first-request", "batch", "quality"}
 
 // seen says in a few words what a gate that fails has seen.
 var seen = map[string]string{
-	"install":       "an installer failed",
+	"install":       "something that is shipped does not install, start or import",
 	"startup":       "the start failed",
 	"first-request": "the first requests failed",
 	"batch":         "requests failed under load",

@@ -26,21 +26,53 @@ func failure(id string) GateResult {
 }
 
 // A submission that was started and of which nobody knows whether it answers well
-// is not simply passed.
+// is not simply passed, and not at all where that has to be decided.
 func TestVerdictWithoutQuality(t *testing.T) {
-	const want = "whether its answers are any good is NOT decided"
+	isQuality := func(id string) bool { return id == QualityGate }
 	for name, test := range map[string]struct {
-		quality Status
-		started bool
-		says    bool
-	}{"decided": {Pass, true, false}, "undecided": {Undecided, true, true}, "not started": {Undecided, false, false}} {
-		r := &Report{Gates: []GateResult{{ID: "startup", Status: Pass}, {ID: qualityGate, Status: test.quality}}, MayUndecided: []string{qualityGate}}
+		quality  Status
+		started  bool
+		required func(string) bool
+		verdict  string
+		err      string
+	}{
+		"decided":                 {Pass, true, isQuality, "PASS", ""},
+		"allowed":                 {Undecided, true, nil, "PASS; 1 gate undecided; whether its answers are any good is NOT decided", ""},
+		"required":                {Undecided, true, isQuality, "UNDECIDED: quality; whether its answers are any good is NOT decided", "gates undecided: quality"},
+		"all required":            {Undecided, true, func(string) bool { return true }, "UNDECIDED: quality; whether its answers are any good is NOT decided", "gates undecided: quality"},
+		"not started":             {Undecided, false, nil, "PASS; 1 gate undecided", ""},
+		"not started, and wanted": {Undecided, false, isQuality, "UNDECIDED: quality", "gates undecided: quality"},
+		"failed":                  {Fail, true, isQuality, "FAIL: quality", "gates failed: quality"},
+		"not asked for":           {NotApplicable, true, isQuality, "PASS", ""},
+	} {
+		allowed := []string{"startup", QualityGate}
+		r := &Report{Gates: []GateResult{{ID: "startup", Status: Pass}, {ID: QualityGate, Status: test.quality}}, MayUndecided: allowed}
 		if test.started {
 			r.Measured = &Measured{}
 		}
-		if verdict := r.Verdict(); strings.Contains(verdict, want) != test.says || !strings.HasPrefix(verdict, "PASS") {
-			t.Errorf("%s: %q", name, verdict)
+		if test.required != nil {
+			r.Require(test.required)
 		}
+		err := ""
+		if r.Err() != nil {
+			err = r.Err().Error()
+		}
+		if verdict := r.Verdict(); verdict != test.verdict || err != test.err || allowed[1] != QualityGate {
+			t.Errorf("%s: %q, error %q; want %q, %q", name, verdict, err, test.verdict, test.err)
+		}
+	}
+}
+
+// What is undecided besides a failure may wait for it; what is besides a gate that
+// has to be decided is counted.
+func TestVerdictOfSeveral(t *testing.T) {
+	r := &Report{Gates: []GateResult{{ID: "paths", Status: Pass}, {ID: "wheels", Status: Undecided}, {ID: "install", Status: Undecided}}, MayUndecided: []string{"install"}}
+	if got, want := r.Verdict(), "UNDECIDED: wheels; 1 more undecided"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	r.Gates[0].Status = Fail
+	if got, want := r.Verdict(), "FAIL: paths; 2 gates undecided"; got != want || r.Err().Error() != "gates failed: paths" {
+		t.Errorf("%q, %v, want %q", got, r.Err(), want)
 	}
 }
 

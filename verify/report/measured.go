@@ -104,7 +104,7 @@ type Quality struct {
 	Tokens    int     `json:"tokens,omitempty"`
 
 	Alone  *Agreement `json:"alone,omitempty"`  // answers in the batch against the same requests alone
-	Golden *Agreement `json:"golden,omitempty"` // answers against those of the pinned base
+	Golden *Agreement `json:"golden,omitempty"` // answers or drafts against those of the golden file
 }
 
 // Agreement compares two runs over the same questions.

@@ -29,5 +29,9 @@ func CompareNatural(a, b string) int {
 
 // digits returns how many digits text begins with.
 func digits(text string) int {
-	return len(text) - len(strings.TrimLeft(text, "0123456789"))
+	n := 0
+	for n < len(text) && text[n] >= '0' && text[n] <= '9' {
+		n++
+	}
+	return n
 }

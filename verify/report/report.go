@@ -37,6 +37,7 @@ type Report struct {
 	Artifact     string         `json:"artifact_digest,omitempty"` // "" for a folder
 	Set          string         `json:"set_digest,omitempty"`      // "" when a file could not be read
 	Profile      string         `json:"profile"`
+	Ended        Status         `json:"verdict"` // Status, once the report is written
 	Files        int            `json:"files"`
 	Bytes        int64          `json:"bytes"`
 	Sizes        []KindSize     `json:"sizes"`
@@ -68,12 +69,17 @@ func (r *Report) Failed() []string {
 	return r.ids(func(g GateResult) bool { return g.Status == Fail })
 }
 
-// Open returns the ids of the gates that are undecided and that the profile
-// does not allow to stay so, in order.
+// Open returns the ids of the gates that are undecided and may not stay so, in
+// order.
 func (r *Report) Open() []string {
 	return r.ids(func(g GateResult) bool {
 		return g.Status == Undecided && !slices.Contains(r.MayUndecided, g.ID)
 	})
+}
+
+// Require wants gates decided that the profile lets stay undecided.
+func (r *Report) Require(wanted func(id string) bool) {
+	r.MayUndecided = slices.DeleteFunc(slices.Clone(r.MayUndecided), wanted)
 }
 
 func (r *Report) ids(keep func(GateResult) bool) []string {
@@ -87,23 +93,31 @@ func (r *Report) ids(keep func(GateResult) bool) []string {
 }
 
 // Err is nil when every gate of the profile passed, did not apply, or may stay
-// undecided.
+// undecided. Where gates failed it names no others: they may wait for those.
 func (r *Report) Err() error {
-	var parts []string
 	if failed := r.Failed(); len(failed) > 0 {
-		parts = append(parts, "failed: "+strings.Join(failed, " "))
+		return fmt.Errorf("gates failed: %s", strings.Join(failed, " "))
 	}
 	if open := r.Open(); len(open) > 0 {
-		parts = append(parts, "undecided: "+strings.Join(open, " "))
+		return fmt.Errorf("gates undecided: %s", strings.Join(open, " "))
 	}
-	if len(parts) == 0 {
-		return nil
+	return nil
+}
+
+// Status is the verdict in one word: pass, fail or undecided.
+func (r *Report) Status() Status {
+	switch {
+	case len(r.Failed()) > 0:
+		return Fail
+	case len(r.Open()) > 0:
+		return Undecided
 	}
-	return fmt.Errorf("gates %s", strings.Join(parts, "; "))
+	return Pass
 }
 
 // JSON writes the report in the one form it has, with a final newline.
 func (r *Report) JSON() ([]byte, error) {
+	r.Ended = r.Status()
 	data, err := manifest.EncodeCanonical(r)
 	return append(data, '\n'), err
 }

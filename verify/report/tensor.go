@@ -11,7 +11,7 @@ type Tensor struct {
 	Unit       int64        `json:"unit,omitempty"`        // weights that share a scale; of a literal tensor that is not ternary, the fewest that were looked at
 	SharedBy   string       `json:"shared_by,omitempty"`   // what such a unit is: tensor, row or group
 	ScaleDType string       `json:"scale_dtype,omitempty"` // of the stored scales
-	Histogram  *[4]int64    `json:"histogram,omitempty"`   // how often codes 0, 1, 2, 3 stand; of a literal tensor, negative, zero and positive weights
+	Histogram  *[4]int64    `json:"histogram,omitempty"`   // how often -1, 0, +1 and codes that are none of them stand; of a literal tensor, negative, zero and positive weights
 	ScaleMin   string       `json:"scale_min,omitempty"`   // smallest and largest finite scale, or magnitude of a literal tensor
 	ScaleMax   string       `json:"scale_max,omitempty"`   //
 	ZeroScale  int64        `json:"zero_scale,omitempty"`  // units with scale zero

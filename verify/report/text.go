@@ -14,7 +14,7 @@ const findingsShown = 20
 
 // WriteText prints the report for people: the verdict first, what to do about
 // it, and then what it rests on. Lines that begin with a status ("PASS", "FAIL",
-// "pass", "fail", "undecided") begin with nothing else, so that a terminal may
+// "UNDECIDED", "pass", "fail", "undecided") begin with nothing else, so that a terminal may
 // colour them.
 func (r *Report) WriteText(w io.Writer) error {
 	t := &textWriter{}
@@ -35,9 +35,22 @@ func (r *Report) WriteSummary(w io.Writer) error {
 	return err
 }
 
+// WriteGates prints how gates ended, with their findings, as WriteText does.
+func WriteGates(w io.Writer, gates []GateResult) error {
+	t := &textWriter{}
+	t.gates(&Report{Gates: gates})
+	_, err := io.WriteString(w, strings.TrimPrefix(t.text.String(), "\n"))
+	return err
+}
+
 func (t *textWriter) summary(r *Report) {
 	t.line("%s", r.Verdict())
 	t.line("%s (%s), profile %s: %s, %s bytes", r.Name, r.Origin, r.Profile, words.Plural(r.Files, "file"), words.Grouped(r.Bytes))
+	t.gates(r)
+}
+
+// gates prints what is to be mended first.
+func (t *textWriter) gates(r *Report) {
 	for _, g := range r.Gates {
 		if g.Status == Fail {
 			t.line("")
@@ -56,34 +69,6 @@ func (t *textWriter) summary(r *Report) {
 	}
 	t.byReason("undecided", r.Gates, func(g GateResult) bool { return g.Status == Undecided && !g.has(Observed) })
 	t.byReason("not applicable", r.Gates, func(g GateResult) bool { return g.Status == NotApplicable })
-}
-
-// qualityGate is the one that a submission may pass all others without: twice a
-// model that did answered no better than chance.
-const qualityGate = "quality"
-
-// Verdict is the report in one line: it begins with "PASS" or "FAIL".
-func (r *Report) Verdict() string {
-	failed, open := r.Failed(), r.Open()
-	undecided := len(r.ids(func(g GateResult) bool { return g.Status == Undecided }))
-	verdict := "PASS"
-	switch {
-	case len(failed) > 0:
-		verdict = "FAIL: " + strings.Join(failed, " ")
-	case len(open) > 0:
-		verdict = "FAIL"
-	}
-	if len(open) > 0 && len(failed) == 0 { // else they may wait for what failed
-		verdict += "; undecided, which the profile does not allow: " + strings.Join(open, " ")
-		undecided -= len(open)
-	}
-	if undecided > 0 {
-		verdict += fmt.Sprintf("; %s undecided", words.Plural(undecided, "gate"))
-	}
-	if len(failed) == 0 && r.Measured != nil && len(r.ids(func(g GateResult) bool { return g.ID == qualityGate && g.Status == Undecided })) > 0 {
-		verdict += "; whether its answers are any good is NOT decided"
-	}
-	return verdict
 }
 
 // lineBytes is up to what length a finding's problem, want and got stand in one
@@ -196,7 +181,7 @@ func (t *textWriter) details(r *Report) {
 	t.line("")
 	t.digests(r)
 	if r.Counts != nil {
-		t.counts(r.Counts)
+		t.counts(r.Counts, r.Limits)
 	}
 	t.notes(r.Gates)
 	if r.Measured != nil {
@@ -254,7 +239,7 @@ func (t *textWriter) notes(gates []GateResult) {
 	}
 }
 
-func (t *textWriter) counts(c *Counts) {
+func (t *textWriter) counts(c *Counts, limits Limits) {
 	base := "elements of the pinned base"
 	if c.BaseSelfDeclared {
 		base = "elements of the base, as the quantization manifest says"
@@ -274,7 +259,8 @@ func (t *textWriter) counts(c *Counts) {
 	} {
 		t.line("  %-2s %15s  %s", row.name, words.Grouped(row.value), row.what)
 	}
-	t.line("  ternary T/(T+s+f) = %s, stored (T+s+f+u)/P0 = %s", c.Fraction, c.StoredRatio)
+	t.line("  ternary T/(T+s+f) = %s: %s", c.Fraction, c.FractionText(limits.FractionAbove))
+	t.line("  stored (T+s+f+u)/P0 = %s: %s", c.StoredRatio, c.StoredText(limits.StoredAtMost))
 	excluded := map[manifest.Role][2]int64{} // tensors and elements
 	for _, e := range c.Excluded {
 		sum := excluded[e.Role]

@@ -183,12 +183,12 @@ func (t *textWriter) quality(q *Quality) {
 		t.line("    %d in the form of an answer, %d cut off at the token limit, %d not answered", q.Parsed, q.Truncated, q.Failed)
 	}
 	if q.Steps > 0 {
-		t.line("  quality: tau %.4f (%d tokens in %d steps), mean over prompts %.4f; floor %g", q.Tau, q.Tokens, q.Steps, q.PerPrompt, q.Floor)
+		t.line("  quality: tau %.4f (%s in %s), mean over prompts %.4f; floor %g", q.Tau, words.Plural(q.Tokens, "token"), words.Plural(q.Steps, "step"), q.PerPrompt, q.Floor)
 	}
 	for _, a := range []struct {
 		what string
 		with *Agreement
-	}{{"in the batch as alone", q.Alone}, {"as the pinned base answers", q.Golden}} {
+	}{{"in the batch as alone", q.Alone}, {"as the golden file has them", q.Golden}} {
 		if a.with == nil {
 			continue
 		}

@@ -17,12 +17,10 @@ const (
 )
 
 // Data looks for benchmarks in what a text loads, says or reports, as its
-// extension tells.
+// extension tells. Python is searched by Python.
 func Data(f File) Found {
 	var o Found
 	switch strings.ToLower(path.Ext(f.Path)) {
-	case ".py":
-		o.dataOfPython(f)
 	case ".sh", ".bash":
 		o.dataOfShell(f)
 	case ".md", ".rst":
@@ -44,8 +42,7 @@ func isDataDocument(p string) bool {
 }
 
 // dataOfPython judges the data sets that code loads.
-func (o *Found) dataOfPython(f File) {
-	m := python.Scan(f.Data)
+func (o *Found) dataOfPython(f File, m *python.Module) {
 	loaded := map[string]bool{}
 	for i := range m.Calls {
 		repository, split, ok := loadedBy(&m.Calls[i])

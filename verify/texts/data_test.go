@@ -62,8 +62,7 @@ func TestDataOfPython(t *testing.T) {
 		{"EXCLUDED = [\n  'HuggingFaceH4/MATH-500',\n]", "warning: line 2 names MATH-500"},
 		{"# load_dataset('Idavidrein/gpqa')\nx = 'mbpp'", ""},
 	} {
-		var o Found
-		o.dataOfPython(File{"code/a.py", []byte(test.source)})
+		o, _ := Python(File{"code/a.py", []byte(test.source)})
 		if got := told(o); got != test.want {
 			t.Errorf("%q\n gives %s\n  want %s", test.source, got, test.want)
 		}

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"slipway/manifest"
 	"slipway/verify/report"
@@ -15,8 +16,8 @@ import (
 // NoTable is the remedy for a table of answers.
 const NoTable = "remove it: what is asked must be answered by the model; public examples have no place in a submission"
 
-// Tables looks for tables of answers in a text, in the form that its
-// extension tells.
+// Tables looks for tables of answers in a text, in the form that its extension
+// tells. Python is searched by Python.
 func Tables(f File) Found {
 	var o Found
 	switch strings.ToLower(path.Ext(f.Path)) {
@@ -28,8 +29,6 @@ func Tables(f File) Found {
 		o.table(f.Path, tablesOfCSV(f))
 	case ".txt", ".md":
 		o.table(f.Path, tablesOfText(f.Data))
-	case ".py":
-		o.lookupInPython(f)
 	}
 	return o
 }
@@ -62,9 +61,12 @@ var asked = []string{"prompt", "question", "message", "token", "content", "reque
 
 // lookupInPython looks for data that is written out in code, and for keys that
 // are made of what is asked.
-func (o *Found) lookupInPython(f File) {
-	m := python.Scan(f.Data)
+func (o *Found) lookupInPython(f File, m *python.Module) {
+	if m.Problem != "" { // what cannot be read as code, or is too long for any, may be data
+		o.Written += int64(len(f.Data))
+	}
 	for _, t := range m.Tables {
+		o.Written += numberBytes * int64(t.Numbers)
 		switch {
 		case t.Pairs >= maxPairs:
 			o.Fail(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d writes out a table of %s", t.Line, words.Plural(t.Pairs, "pair")), Hint: NoTable})
@@ -85,11 +87,41 @@ func (o *Found) lookupInPython(f File) {
 		}
 	}
 	for _, s := range m.Strings {
+		o.Written += encodedBytes(s.Text)
 		if len(s.Text) >= maxStringBytes {
 			o.Warn(report.Finding{Path: f.Path, Problem: fmt.Sprintf("line %d holds a string of %s", s.Line, words.Plural(len(s.Text), "byte")), Hint: "a reviewer will ask what it encodes: ship it as a file of its own"})
 		}
 	}
 }
+
+// numberBytes is what a number that is written out counts as data: an F32's bytes.
+const numberBytes = 4
+
+// encodedRun is how many characters without a space are no word, name or path.
+const encodedRun = 32
+
+// encodedBytes counts what of a string stands for bytes: runs of hexadecimal
+// digits or base64, and all of a string that is not text.
+func encodedBytes(s string) (n int64) {
+	characters, controls := 0, 0
+	for _, r := range s {
+		characters++
+		if unicode.IsControl(r) && !unicode.IsSpace(r) {
+			controls++
+		}
+	}
+	if characters >= encodedRun && 20*controls > characters { // of random bytes, a fourth are
+		return int64(characters)
+	}
+	for run := range strings.FieldsSeq(s) {
+		if len(run) >= encodedRun && strings.Trim(run, base64Alphabet) == "" {
+			n += int64(len(run))
+		}
+	}
+	return n
+}
+
+const base64Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
 
 // maxStringBytes is more than a prompt or a page of HTML in code has.
 const maxStringBytes = 64 << 10

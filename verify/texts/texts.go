@@ -6,15 +6,28 @@ package texts
 
 import (
 	"bytes"
+	"path"
 	"strings"
 
 	"slipway/verify/report"
+	"slipway/verify/script/python"
 )
 
 // File is a text of the submission that gates read for what people wrote.
 type File struct {
 	Path string
 	Data []byte
+}
+
+// IsPython reports whether a file is Python by its name.
+func IsPython(p string) bool { return strings.EqualFold(path.Ext(p), ".py") }
+
+// Python is Data and Tables for a file of Python, which it reads once.
+func Python(f File) (data, tables Found) {
+	m := python.Scan(f.Data)
+	data.dataOfPython(f, &m)
+	tables.lookupInPython(f, &m)
+	return data, tables
 }
 
 // linesOf calls f with each line of a text and its number, from 1.
@@ -33,4 +46,7 @@ func linesOf(data []byte, f func(number int, line string)) {
 }
 
 // Found is what a search of one text came upon.
-type Found struct{ report.Outcome }
+type Found struct {
+	report.Outcome
+	Written int64 // bytes of data that code writes out, as numbers or encoded
+}

@@ -11,9 +11,13 @@ import (
 // setCode writes the code of a weight of an entry.
 func (s *submission) setCode(name string, element int64, code byte) {
 	l := layoutOf(s.quant.Tensors[name])
-	at, shift := l.Slot(element)
+	at, slot := l.Slot(element)
 	data := s.stored(name, "codes").data
-	data[at] = data[at]&^(3<<shift) | code<<shift
+	b, ok := l.Format.Packing.Set(data[at], slot, code)
+	if !ok {
+		panic("no byte of " + l.Format.ID + " holds that")
+	}
+	data[at] = b
 }
 
 // recode packs an entry again from trits that a function makes of the old ones.
@@ -22,8 +26,7 @@ func (s *submission) recode(name string, change func(trits []int8) []int8) {
 	trits := make([]int8, l.Elements())
 	data := s.stored(name, "codes").data
 	for i := range trits {
-		at, shift := l.Slot(int64(i))
-		trits[i] = int8(data[at]>>shift&3) - 1
+		trits[i] = int8(l.Read(data, 0, int64(i))) - 1
 	}
 	codes, err := l.EncodeCodes(change(trits))
 	if err != nil {
@@ -56,6 +59,12 @@ func codes() []vector {
 			data := s.stored(key, "codes").data
 			for i := range data {
 				data[i] += 0x55
+			}
+		}),
+		fault("A31", "codes 0, 1 and 2 for -1, 0 and +1 where they are 1, 2 and 3", minusTwo, "code 0 stands", func(s *submission) {
+			data := s.stored(minusTwo, "codes").data
+			for i := range data {
+				data[i] -= 0x55
 			}
 		}),
 		fault("A32", "packed along the outputs", key, "codes do not fit", func(s *submission) { s.stored(key, "codes").shape = []int64{16, 256} }),
@@ -102,6 +111,10 @@ func codes() []vector {
 		}),
 		fault("A37", "a group size that does not divide the inputs", key, "not a multiple of group_size 96", func(s *submission) {
 			s.edit(key, func(e *manifest.Quantity) { e.GroupSize = 96 })
+		}),
+		untrained("A38", "tensors of two layers in each other's place", key, func(s *submission) {
+			a, b := s.quant.Tensors[key], s.quant.Tensors[wide]
+			s.quant.Tensors[key], s.quant.Tensors[wide] = b, a
 		}),
 		untrained("A38", "two tensors of one shape in each other's place", value, func(s *submission) {
 			a, b := s.quant.Tensors[key], s.quant.Tensors[value]
@@ -162,7 +175,7 @@ func scales() []vector {
 			scales.set16(at, scales.get16(at)+1)
 			biases.set16(at, biases.get16(at)+1)
 		}, twinText: "the scale moved by as much"},
-		{id: "A45", fault: "scales of another tensor", warns: "ternary", names: value, says: "scales are those of " + key, alter: func(s *submission) {
+		{id: "A45", fault: "scales of another tensor", warns: "ternary", names: value, says: "its scales begin like those of " + key, alter: func(s *submission) {
 			s.stored(value, "scales").data = slices.Clone(s.stored(key, "scales").data)
 		}},
 		{id: "A45", fault: "scales and codes of another tensor", gate: "ternary", names: value, says: "those of " + key, alter: func(s *submission) {

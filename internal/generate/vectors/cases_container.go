@@ -25,15 +25,22 @@ func containers() []vector {
 		shape("fractional dimension", "S4", `[4.0]`, `[4]`),
 		shape("dimension with an exponent", "S4", `[4e0]`, `[4]`),
 		shape("dimension as text", "S4", `["4"]`, `[4]`),
+		offsets("negative offset", `[-4,0]`),
+		offsets("fractional offset", `[0,4.0]`),
+		offsets("offset with an exponent", `[0,4e0]`),
+		offsets("offset as text", `[0,"4"]`),
 		header("A07", "a tensor's name twice", "S3", "x", `{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"x":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}`, 4,
 			`{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"y":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}`, 4),
 		header("A07", "dtype twice", "S3", "x", `{"x":{"dtype":"U8","dtype":"I8","shape":[4],"data_offsets":[0,4]}}`, 4, goodHeader, 4),
 		header("A07", "DTYPE beside dtype", "S3", "x", `{"x":{"dtype":"U8","DTYPE":"I8","shape":[4],"data_offsets":[0,4]}}`, 4, goodHeader, 4),
 		header("A08", "unknown type", "S6", "x", `{"x":{"dtype":"U2","shape":[4],"data_offsets":[0,1]}}`, 1, `{"x":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}}`, 1),
+		header("A08", "type of four bits that the format does not have", "S6", "x", `{"x":{"dtype":"I4","shape":[2],"data_offsets":[0,1]}}`, 1, `{"x":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}}`, 1),
+		header("A08", "elements of six bits that fill no whole byte", "S4", "x", `{"x":{"dtype":"F6_E2M3","shape":[3],"data_offsets":[0,3]}}`, 3, `{"x":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[0,3]}}`, 3),
 		header("A08", "odd number of F4", "S4", "x", `{"x":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}}`, 2, `{"x":{"dtype":"F4","shape":[4],"data_offsets":[0,2]}}`, 2),
 		header("A09", "byte order mark", "S2", badShard, "\ufeff"+goodHeader, 4, goodHeader, 4),
 		header("A09", "invalid UTF-8", "S2", badShard, strings.Replace(goodHeader, "x", "\xff", 1), 4, strings.Replace(goodHeader, "x", "\u00ff", 1), 4),
 		header("A09", "header that begins with a space", "S2", badShard, " "+goodHeader, 4, goodHeader+" ", 4),
+		header("A09", "header that is a list", "S2", badShard, "["+goodHeader+"]", 4, goodHeader, 4),
 		header("A10", "data in the spaces after the header", "S2", badShard, goodHeader+strings.Repeat(" ", 2<<20), 4, goodHeader+strings.Repeat(" ", 40), 4),
 		header("A10", "data in the metadata", "S3", badShard, metadata(2<<20), 4, metadata(40), 4),
 	}
@@ -62,6 +69,14 @@ func length(id, fault string, n uint64) vector {
 		s.raw[badShard] = data
 	}
 	return v
+}
+
+// offsets is a shard whose tensor lies where nothing can.
+func offsets(fault, bad string) vector {
+	with := func(offsets string) string {
+		return fmt.Sprintf(`{"x":{"dtype":"U8","shape":[4],"data_offsets":%s}}`, offsets)
+	}
+	return header("A06", fault, "S5", "x", with(bad), 4, with("[0,4]"), 4)
 }
 
 // shape is a shard whose tensor has a shape that no tensor has.

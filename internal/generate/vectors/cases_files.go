@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"path"
+	"strings"
 )
 
 const indexPath = "weights/model.safetensors.index.json"
@@ -51,7 +52,7 @@ func indexesAndFiles() []vector {
 		indexed("A12", "the index names a shard that is not there", "weights/gone.safetensors", "which is not there", points("gone.safetensors")),
 		indexed("A12", "the index names another shard than the tensor's", norm, "the index says", points("small.safetensors")),
 		{
-			id: "A13", fault: "one name in two shards, with other bytes", gate: "index", names: norm,
+			id: "A13", fault: "one name in two shards, with other bytes", gate: "index", names: norm, says: "is in several shards",
 			alter: func(s *submission) {
 				other := s.stored(norm, "").copy()
 				other.data[0] ^= 1
@@ -71,35 +72,37 @@ func indexesAndFiles() []vector {
 		link("a symbolic link to a shard", "weights/link.safetensors", "float.safetensors"),
 		link("a symbolic link to a folder", "more", "weights"),
 		link("a symbolic link to nothing", "gone", "nowhere"),
-		twinNames("names that differ in case", "data.md"),
-		twinNames("a name in another Unicode form", "cafe\u0301.md"),
-		file("A18", "safetensors bytes in a text file", "notes.txt", string(rawShard(goodHeader, 4)), "notes.txt", "notes\n"),
-		file("A18", "GGUF under a wheel's name", wheelPath, "GGUF\x03\x00", wheelPath, string(newWheel().bytes())),
-		file("A18", "a pickle in a log", "run.log", "\x80\x04model", "run.log", "step 1\n"),
-		file("A18", "GGUF under a tokenizer's name", "weights/tokenizer.model", "GGUF\x03\x00", "weights/tokenizer.model", "\n\x0e\n\x05<unk>"),
-		file("A18", "an archive", "code/data.zip", "PK\x03\x04", "code/data.json", "{}\n"),
+		twinNames("names that differ in case", "differ only in case", "data.md"),
+		twinNames("a name in another Unicode form", "not in Unicode form NFC", "cafe\u0301.md"),
+		file("A18", "safetensors bytes in a text file", "safetensors bytes under another extension", "notes.txt", string(rawShard(goodHeader, 4)), "notes.txt", "notes\n"),
+		file("A18", "GGUF under a wheel's name", "is no wheel", wheelPath, "GGUF\x03\x00", wheelPath, string(newWheel().bytes())),
+		file("A18", "a pickle in a log", "a pickle under another extension", "run.log", "\x80\x04model", "run.log", "step 1\n"),
+		file("A18", "safetensors bytes in compiled Python", "safetensors bytes under another extension", "code/draft.pyc", string(rawShard(goodHeader, 4)), "code/draft.py", "x = 1\n"),
+		file("A18", "compiled Python of more than a megabyte", "larger than such a file may be", "code/draft.pyc", "\xcb\r\r\n"+strings.Repeat("\x00", 1<<20), "code/draft.py", "x = 1\n"),
+		file("A18", "safetensors bytes under a tokenizer's name", "safetensors bytes under another extension", "weights/tokenizer.model", string(rawShard(goodHeader, 4)), "weights/tokenizer.model", "\n\x0e\n\x05<unk>"),
+		file("A18", "GGUF under a tokenizer's name", "a GGUF model under another extension", "weights/tokenizer.model", "GGUF\x03\x00", "weights/tokenizer.model", "\n\x0e\n\x05<unk>"),
+		file("A18", "an archive", "of a type that weights come in", "code/data.zip", "PK\x03\x04", "code/data.json", "{}\n"),
 		lying,
 	}
 }
 
 // file is a file that is not what its name says, or may not be there at all.
-func file(id, fault, name, content, twinName, twinContent string) vector {
+func file(id, fault, says, name, content, twinName, twinContent string) vector {
 	return vector{
-		id: id, fault: fault, gate: "files", names: name, twinText: "a file that may be there",
+		id: id, fault: fault, gate: "files", names: name, says: says, twinText: "a file that may be there",
 		alter: func(s *submission) { s.raw[name] = []byte(content) },
 		twin:  func(s *submission) { s.raw[twinName] = []byte(twinContent) },
 	}
 }
 
-// link is a symbolic link, which no bundle may hold. A hard link is a regular
-// file like any other, and cannot be told from one.
+// link is a symbolic link, which no bundle may hold.
 func link(fault, name, target string) vector {
-	return vector{id: "A15", fault: fault, gate: "paths", names: name, alter: func(s *submission) { s.links[name] = target }}
+	return vector{id: "A15", fault: fault, gate: "paths", names: name, says: "is a symbolic link", alter: func(s *submission) { s.links[name] = target }}
 }
 
-func twinNames(fault, name string) vector {
+func twinNames(fault, says, name string) vector {
 	return vector{
-		id: "A17", fault: fault, gate: "paths", names: name, twinText: "another name",
+		id: "A17", fault: fault, gate: "paths", names: name, says: says, twinText: "another name",
 		alter: func(s *submission) { s.texts[name] = "x\n" },
 		twin:  func(s *submission) { s.texts["other.md"] = "x\n" },
 	}

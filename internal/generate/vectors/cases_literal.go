@@ -24,7 +24,7 @@ func literals() []vector {
 		return vector{id: id, fault: text, gate: "ternary", names: name, says: says, alter: func(s *submission) { change(s.stored(name, "")) }}
 	}
 	passes := func(id, text string, change func(t *tensor)) vector {
-		return vector{id: id, fault: text, alter: func(s *submission) { change(s.stored(rows, "")) }}
+		return vector{id: id, fault: text, names: rows, says: nothing, alter: func(s *submission) { change(s.stored(rows, "")) }}
 	}
 	near := fault("A47", "a magnitude one unit in the last place away", rows, "within 2^-7", func(t *tensor) {
 		i := t.firstWeight(40, 256)
@@ -55,6 +55,8 @@ func literals() []vector {
 		fault("A50", "ternary by four weights only", rows, "is ternary in no unit", func(t *tensor) {
 			t.data = encode(safetensors.BF16, quantizeBriefly(trained(rows, 64*256), 4))
 		}),
+		with(fault("A50", "ternary by blocks of 16 rows and 16 inputs only", rows, "is ternary in no unit", func(t *tensor) { t.data = inBlocks(16, 16) }),
+			func(s *submission) { s.stored(rows, "").data = inBlocks(16, 32) }, "blocks of 16 rows and 32 inputs"),
 		{id: "A50", fault: "a magnitude for 16 weights, as the entry says", gate: "ternary", names: rows, says: "group_size does not fit",
 			alter: func(s *submission) { s.edit(rows, func(e *manifest.Quantity) { e.GroupSize = 16 }) },
 			twin:  func(s *submission) { s.edit(rows, func(e *manifest.Quantity) { e.GroupSize = 32 }) }, twinText: "a magnitude for 32 weights, as the entry says"},
@@ -65,7 +67,8 @@ func literals() []vector {
 				}
 			}
 		}),
-		passes("A52", "a row of zeros is ternary", func(t *tensor) { fill(t.data[512:1024], 0) }),
+		with(passes("A52", "a row of zeros is ternary", func(t *tensor) { fill(t.data[512:1024], 0) }),
+			func(s *submission) { fill(s.stored(rows, "").data[:512], 0) }, "another row of zeros"),
 		fault("A53", "not a number", rows, "element 3", func(t *tensor) { t.set16(3, 0x7fc1) }),
 		fault("A53", "infinity", rows, "element 3", func(t *tensor) { t.set16(3, 0xff80) }),
 		fault("A54", "numbers in the low bits of F32", wide, "row 20", func(t *tensor) {
@@ -99,4 +102,23 @@ func latent(name string) *tensor {
 		out.data = binary.LittleEndian.AppendUint16(out.data, uint16(math.Float32bits(v)>>16))
 	}
 	return out
+}
+
+// inBlocks makes the weights of rows ternary, with a magnitude for each block of
+// so many rows and inputs.
+func inBlocks(height, width int) []byte {
+	values := trained(rows, 64*256)
+	for row := 0; row < 64; row += height {
+		for input := 0; input < 256; input += width {
+			var block []float32
+			for r := row; r < row+height; r++ {
+				block = append(block, values[r*256+input:r*256+input+width]...)
+			}
+			block = quantize(block, int64(len(block)))
+			for r := range height {
+				copy(values[(row+r)*256+input:][:width], block[r*width:])
+			}
+		}
+	}
+	return encode(safetensors.BF16, values)
 }

@@ -1,6 +1,7 @@
 // Command vectors writes verify/testdata/vectors: a clean toy submission, and
 // for each known way to cheat or to go wrong a file that says how to make that
-// one fault of it, which gate must fail, and which tensor or file it must name.
+// one fault of it, which gate must fail, which tensor or file it must name, what
+// it must say of it, and under which counting rules.
 // Beside every fault stands a twin, the nearest submission without it, which
 // must pass: so that a rule which refuses everything fails too. The program is
 // the readable form of the vectors; the same program writes the same bytes.
@@ -9,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,7 +27,7 @@ const (
 	cleanFolder  = "clean"         // the submission that is edited
 	baseFolder   = "base"          // some weights of the base that it was made from
 	contractFile = "contract.json" // the base's contract
-	elsewhere    = "elsewhere.txt" // the cases that no static gate decides
+	elsewhere    = "elsewhere.txt" // the cases that no file of edits can show
 	suffix       = ".vector"
 	twinLine     = "== twin ==\n"
 )
@@ -98,8 +100,9 @@ type vector struct {
 	gate  string // the one that fails; "" where nothing may
 	warns string // the one that warns, where none fails
 	names string // the tensor or file that must be named
-	says  string // what else the finding must say
-	rules string // "strict", "task bounds", "no spare tensors"; "" is observed counting with wide bounds
+	says  string // what else the finding must say; nothing where no gate may say anything
+	rules string // "no spare tensors", "task bounds", "any group"; "" is wide bounds
+	count string // the counting rules that it is one fault under; "" is bothCounts
 	asks  string // a gate that is asked beside those that all vectors are
 	base  bool   // the base's weights are at hand
 
@@ -108,12 +111,22 @@ type vector struct {
 	twinText string
 }
 
+// The counting rules, as a vector's header lists them.
+const (
+	bothCounts = "observed, strict"
+	observed   = "observed"
+	strict     = "strict"
+)
+
+// nothing is what the gates say of what must not be taken for a fault.
+const nothing = "nothing"
+
 // text writes the vector's file.
 func (v vector) text(clean patch.Files) (string, error) {
 	var out strings.Builder
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(&out, "%-6s %s\n", name+":", value)
+			fmt.Fprintf(&out, "%-7s %s\n", name+":", value)
 		}
 	}
 	line("case", v.id)
@@ -127,10 +140,8 @@ func (v vector) text(clean patch.Files) (string, error) {
 	if v.base {
 		line("base", "at hand")
 	}
-	if v.twinText == "" {
-		v.twinText = "the clean submission"
-	}
-	line("twin", v.twinText)
+	line("counts", cmp.Or(v.count, bothCounts))
+	line("twin", cmp.Or(v.twinText, "the clean submission"))
 	out.WriteString("\n")
 	fault, err := v.edits(clean, v.alter)
 	if err != nil {

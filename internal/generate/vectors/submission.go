@@ -29,8 +29,8 @@ func toyModel() realshapes.Model {
 	}
 }
 
-// The tensors that vectors alter, each stored in another way. All but the last
-// two have 64 rows of 256 inputs.
+// The tensors that vectors alter, each stored in another way. Those without a word
+// on it have 64 rows of 256 inputs.
 const (
 	key    = "model.layers.1.self_attn.k_proj.weight"        // packed_2bit, groups of 64
 	value  = "model.layers.1.self_attn.v_proj.weight"        // packed_2bit, groups of 64
@@ -42,6 +42,8 @@ const (
 	bitnet = "model.layers.1.mlp.down_proj.weight"           // bitnet_u8, 256 rows of 64 inputs
 	padded = "model.layers.0.linear_attn.in_proj_a.weight"   // bitnet_u8, one row and three of padding
 	gate   = "model.layers.0.linear_attn.in_proj_qkv.weight" // packed_2bit with the others, 192 rows
+
+	minusTwo = "model.layers.0.mlp.down_proj.weight" // compressed_tensors_2bit, 256 rows of 64 inputs
 
 	embedding = "model.embed_tokens.weight"
 	norm      = "model.norm.weight"
@@ -57,6 +59,7 @@ const (
 	wideShard    = "weights/wide.safetensors"
 	mlxShard     = "weights/mlx.safetensors"
 	bitnetShard  = "weights/bitnet.safetensors"
+	wordShard    = "weights/words.safetensors"
 )
 
 // tensor is a stored tensor with its bytes.
@@ -125,13 +128,14 @@ func random(name string) *rand.Rand {
 // drawn keeps what was drawn, since every vector begins with the same weights.
 var drawn = map[string][]float32{}
 
-// trained are the base's weights of a tensor, rounded to BF16.
+// trained are the base's weights of a tensor: multiples of 2^-10, which every
+// floating-point type holds and an edit stores in a few bits.
 func trained(name string, n int64) []float32 {
 	r, values := random(name), drawn[name]
 	if int64(len(values)) != n {
 		values = make([]float32, n)
 		for i := range values {
-			values[i] = math.Float32frombits(math.Float32bits(float32(0.02*r.NormFloat64())) &^ 0xffff)
+			values[i] = float32(math.Round(0.02*1024*r.NormFloat64()) / 1024)
 		}
 		drawn[name] = values
 	}
@@ -192,6 +196,9 @@ func (s *submission) ternary(name string, shape []int64) {
 	case alphas:
 		entry.Format = manifest.FormatMLXRowAlpha
 		s.pack(name, mlxShard, entry, safetensors.BF16, quantize(values, shape[1]))
+	case minusTwo:
+		entry.Format, entry.GroupSize = manifest.FormatCompressedTensors, 64
+		s.pack(name, wordShard, entry, safetensors.BF16, quantize(values, 64))
 	case bitnet, padded:
 		entry.Format = manifest.FormatBitNetU8
 		s.pack(name, bitnetShard, entry, safetensors.F32, quantize(values, n))
@@ -266,11 +273,24 @@ func encode(dtype safetensors.DType, values []float32) []byte {
 			out = binary.LittleEndian.AppendUint32(out, b)
 		case safetensors.BF16:
 			out = binary.LittleEndian.AppendUint16(out, uint16(b>>16))
+		case safetensors.F16:
+			out = binary.LittleEndian.AppendUint16(out, float16(v))
 		default:
 			panic("no such values here")
 		}
 	}
 	return out
+}
+
+// float16 is the F16 of a number below 2, cut off after ten bits; 0 for what F16
+// has no normal number for.
+func float16(v float32) uint16 {
+	b := math.Float32bits(v)
+	exponent := int(b>>23&0xff) - 127 + 15
+	if exponent < 1 {
+		return uint16(b >> 16 & 0x8000)
+	}
+	return uint16(b>>16&0x8000) | uint16(exponent)<<10 | uint16(b>>13&0x3ff)
 }
 
 // edit changes an entry of the quantization manifest.

@@ -68,7 +68,7 @@ try {
           const name = `${basename(page, ".html")}-${size.width}-${scheme}`;
           await tab.screenshot({ path: join(screenshots, `${name}.png`) });
           if ((await tab.evaluate(() => document.body.scrollHeight)) < 12000) await tab.screenshot({ path: join(screenshots, `${name}-whole.png`), fullPage: true });
-          for (const place of ["gate-files", "measured", "codes"]) {
+          for (const place of ["margins", "gate-files", "measured", "codes", "scales"]) {
             if (await tab.evaluate((id) => { const e = document.getElementById(id); e?.scrollIntoView({ behavior: "instant" }); return !!e; }, place)) {
               await tab.screenshot({ path: join(screenshots, `${name}-${place}.png`) });
             }
