@@ -23,6 +23,9 @@ var defaultAddresses = map[string]struct {
 	"uvicorn":                  {"127.0.0.1", "8000", []string{"UVICORN_HOST", "UVICORN_PORT"}},
 	"gunicorn":                 {"127.0.0.1", "8000", []string{"PORT", "GUNICORN_CMD_ARGS", "gunicorn.conf.py"}},
 	"hypercorn":                {"127.0.0.1", "8000", nil},
+	"lmdeploy":                 {"0.0.0.0", "23333", nil},
+	"trtllm-serve":             {"localhost", "8000", nil},
+	"ollama":                   {"127.0.0.1", "11434", nil},
 }
 
 // address is where a command says that it listens; "" for what it does not say.
@@ -33,6 +36,8 @@ type address struct{ host, port string }
 func addressOf(server string, options map[string]string) (at address, said bool) {
 	at = address{host: options["--host"], port: options["--port"]}
 	switch server {
+	case "lmdeploy":
+		at = address{options["--server-name"], options["--server-port"]}
 	case "text-generation-launcher":
 		at.host = options["--hostname"]
 		if at.port == "" {
@@ -71,6 +76,16 @@ func (a *analysis) checkAddress() {
 	}
 	at, said := addressOf(server, optionMap(args))
 	got := address{"--host " + at.host, "--port " + at.port}
+	host, port := "say --host 0.0.0.0", fmt.Sprintf("say --port %d", a.options.Port)
+	switch server {
+	case "lmdeploy":
+		host, port = "say --server-name 0.0.0.0", fmt.Sprintf("say --server-port %d", a.options.Port)
+	case "ollama":
+		at = ofOllama(st.Variables["OLLAMA_HOST"])
+		got = address{"OLLAMA_HOST=" + st.Variables["OLLAMA_HOST"], "OLLAMA_HOST=" + st.Variables["OLLAMA_HOST"]}
+		host = fmt.Sprintf("export OLLAMA_HOST=0.0.0.0:%d", a.options.Port)
+		port = host
+	}
 	if d, known := defaultAddresses[server]; known && said && !a.told(st, d.told) {
 		if at.host == "" {
 			at.host, got.host = d.host, "none, which is "+d.host
@@ -81,12 +96,22 @@ func (a *analysis) checkAddress() {
 	}
 	if a.options.Port != 0 && isNumber(at.port) && at.port != fmt.Sprint(a.options.Port) {
 		a.add(shell.Finding{Check: "C21", Path: st.Path, Line: st.Line, Problem: "the server listens on another port than the grader asks",
-			Want: fmt.Sprintf("port %d", a.options.Port), Got: shell.Shown(got.port), Hint: fmt.Sprintf("say --port %d", a.options.Port)})
+			Want: fmt.Sprintf("port %d", a.options.Port), Got: shell.Shown(got.port), Hint: port})
 	}
 	if at.host == "127.0.0.1" || at.host == "localhost" {
 		a.add(shell.Finding{Check: "C21", Warning: true, Path: st.Path, Line: st.Line, Problem: "the server listens on the loopback address alone: a grader outside its container cannot reach it",
-			Want: "0.0.0.0", Got: got.host, Hint: "say --host 0.0.0.0"})
+			Want: "0.0.0.0", Got: got.host, Hint: host})
 	}
+}
+
+// ofOllama is the address that OLLAMA_HOST gives: HOST, HOST:PORT or a URL of both.
+func ofOllama(value string) (at address) {
+	if _, rest, ok := strings.Cut(value, "://"); ok {
+		value = rest
+	}
+	value, _, _ = strings.Cut(value, "/")
+	at.host, at.port, _ = strings.Cut(value, ":")
+	return at
 }
 
 // told reports whether one of some variables is set, or one of some files there.
@@ -95,23 +120,4 @@ func (a *analysis) told(st *shell.Step, names []string) bool {
 		n, _ := a.main.Tree.Get(path.Join(st.Folder, name))
 		return st.Variables[name] != "" || n != nil && strings.Contains(name, ".")
 	})
-}
-
-// checkListening looks at where the served code itself says that it listens.
-func (a *analysis) checkListening() {
-	for _, m := range a.modules {
-		for _, c := range m.parsed.Calls {
-			if !m.main || !slices.Contains([]string{"uvicorn.run", "web.run_app", "app.run", "waitress.serve"}, c.Name) {
-				continue
-			}
-			if host, ok := c.Keyword("host"); ok && host.Literal != nil && (*host.Literal == "127.0.0.1" || *host.Literal == "localhost") {
-				a.add(shell.Finding{Check: "C21", Warning: true, Path: m.path, Line: c.Line, Problem: "the server listens on the loopback address alone: a grader outside its container cannot reach it",
-					Want: "0.0.0.0", Got: *host.Literal, Hint: "say host=\"0.0.0.0\""})
-			}
-			if port, ok := c.Keyword("port"); ok && a.options.Port != 0 && isNumber(port.Text) && port.Text != fmt.Sprint(a.options.Port) {
-				a.add(shell.Finding{Check: "C21", Warning: true, Path: m.path, Line: c.Line, Problem: "the server listens on another port than the grader asks",
-					Want: fmt.Sprintf("port %d", a.options.Port), Got: "port=" + port.Text, Hint: fmt.Sprintf("say port=%d", a.options.Port)})
-			}
-		}
-	}
 }

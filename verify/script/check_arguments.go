@@ -11,39 +11,6 @@ import (
 	"slipway/verify/script/shell"
 )
 
-// module is a Python file that the submission's commands reach.
-type module struct {
-	path   string // relative to the root
-	parsed python.Module
-	main   bool // started by the main path
-
-	started bool   // it is what a command of the main path runs, not only imported
-	folder  string // in which it runs, absolute
-}
-
-// moduleOf returns the file behind a start of Python, relative to the root, or "".
-func (a *analysis) moduleOf(r *shell.Run, st *shell.Step, p shell.PythonStart) string {
-	if p.File != "" && p.File != "-" {
-		n, _ := r.Tree.Get(absoluteIn(st.Folder, p.File))
-		if n != nil && !n.Folder {
-			return n.Source
-		}
-		return ""
-	}
-	if p.Module == "" {
-		return ""
-	}
-	rest := strings.ReplaceAll(p.Module, ".", "/")
-	for _, folder := range append([]string{st.Folder}, strings.Split(st.Variables["PYTHONPATH"], ":")...) {
-		for _, suffix := range []string{".py", "/__main__.py"} {
-			if n, _ := r.Tree.Get(absoluteIn(st.Folder, path.Join(folder, rest+suffix))); n != nil && n.Source != "" {
-				return n.Source
-			}
-		}
-	}
-	return ""
-}
-
 // checkArguments holds each command line of a shipped Python script against the
 // options that the script declares, and those of well-known servers against
 // what they are known to take.
@@ -316,62 +283,4 @@ func hasNumericOption(m python.Module) bool {
 	return slices.ContainsFunc(m.Options, func(o python.Option) bool {
 		return slices.ContainsFunc(o.Names, func(n string) bool { return !o.Positional && isNumber(n) })
 	})
-}
-
-// nearest is the declared option that is most like a word, or "".
-func nearest(m python.Module, word string) string {
-	var names []string
-	for _, o := range m.Options {
-		if !o.Positional {
-			names = append(names, o.Names...)
-		}
-	}
-	return nearestOf(names, word)
-}
-
-// leastMistyped is how many letters apart two names may be to be taken for one;
-// of long names it is a quarter of the letters.
-const leastMistyped = 2
-
-func nearestOf(names []string, word string) string {
-	limit := max(leastMistyped, len(word)/4)
-	best, distance := "", limit+1
-	for _, name := range names {
-		d := editDistance(word, name)
-		if strings.HasPrefix(name, "--") && (strings.HasPrefix(word, name) || strings.HasPrefix(name, word)) {
-			d = min(d, limit)
-		}
-		if d < distance {
-			best, distance = name, d
-		}
-	}
-	return best
-}
-
-func nearestHint(m python.Module, word string) string {
-	if best := nearest(m, word); best != "" {
-		return "the script declares " + best + ": is that what is meant, or are the two of different versions?"
-	}
-	return "ship the script of the same version as serve.sh, or leave the option out"
-}
-
-// editDistance is Levenshtein's.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := last
-			if a[i] != b[j] {
-				cost++
-			}
-			last = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

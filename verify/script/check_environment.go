@@ -10,7 +10,7 @@ import (
 )
 
 // hubPackages ask the model hub unless they are told to stay offline.
-var hubPackages = []string{"transformers", "huggingface_hub", "vllm", "sglang", "diffusers", "sentence_transformers", "datasets", "lmdeploy"}
+var hubPackages = []string{"transformers", "huggingface_hub", "vllm", "sglang", "diffusers", "sentence_transformers", "datasets", "lmdeploy", "trtllm-serve"}
 
 // compiling packages write compiled code to a cache below HOME.
 var compilingPackages = []string{"vllm", "triton", "sglang", "flashinfer", "deepspeed"}
@@ -44,14 +44,14 @@ func (a *analysis) checkEnvironment() {
 	}
 	p, isPython := a.pythonOf(a.main, st)
 	server, _ := serverOf(st.Argv)
-	if !isPython && server != "vllm" && server != "sglang" {
+	if !isPython && !slices.Contains([]string{"vllm", "sglang", "lmdeploy", "trtllm-serve"}, server) {
 		return
 	}
 	warn := func(problem, hint string) {
 		a.add(shell.Finding{Check: "C21", Warning: true, Path: st.Path, Line: st.Line, Problem: problem, Hint: hint})
 	}
 	if user := a.usesAny(hubPackages); user != "" && !a.offline(st) {
-		warn(fmt.Sprintf("starts %s without HF_HUB_OFFLINE: it asks the model hub even for files that are there", user),
+		warn(fmt.Sprintf("starts %s without HF_HUB_OFFLINE: it asks the model hub even for files that are there%s", user, a.setTooLate()),
 			"export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1")
 	}
 	unbuffered := st.Variables["PYTHONUNBUFFERED"] != "" || slices.ContainsFunc(p.Interpreter, func(o string) bool {
@@ -70,6 +70,7 @@ func (a *analysis) checkEnvironment() {
 				"leave it out: the wheels find their own libraries")
 		}
 	}
+	a.checkUser(st)
 	if submissionOnly(a) {
 		a.note("serve.sh finds its files by SUBMISSION_DIR alone: it works only where the grader sets it")
 	}
@@ -85,13 +86,69 @@ func (a *analysis) offline(st *shell.Step) bool {
 		return true
 	}
 	for _, m := range a.modules {
+		imported := hubImport(m)
 		for _, l := range m.parsed.Strings {
-			if l.Text == "HF_HUB_OFFLINE" || l.Text == "TRANSFORMERS_OFFLINE" {
+			if slices.Contains(offlineVariables, l.Text) && (imported == 0 || l.Line < imported) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+var offlineVariables = []string{"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"}
+
+// hubImport is the line at which a module first imports a package that reads
+// these variables, which it does but once; 0 where it imports none for certain.
+func hubImport(m module) int {
+	for _, i := range m.parsed.Imports {
+		if top, _, _ := strings.Cut(i.Module, "."); slices.Contains(hubPackages, top) && !i.Optional {
+			return i.Line
+		}
+	}
+	return 0
+}
+
+// setTooLate says where the served code sets them after that import, or "".
+func (a *analysis) setTooLate() string {
+	for _, m := range a.modules {
+		for _, s := range m.parsed.Sets {
+			if m.main && slices.Contains(offlineVariables, s.Name) {
+				return fmt.Sprintf(" (%s sets it at line %d, after the import that reads it)", m.path, s.Line)
+			}
+		}
+	}
+	return ""
+}
+
+// userVariables name the user where the machine has no entry for its number.
+// Source: Python, getpass.getuser.
+var userVariables = []string{"LOGNAME", "USER", "LNAME", "USERNAME"}
+
+// checkUser looks for code that asks who runs it, which fails for a number that
+// /etc/passwd does not have.
+func (a *analysis) checkUser(st *shell.Step) {
+	i := a.options.Image
+	if i == nil || i.User == nil || *i.User == 0 || slices.ContainsFunc(userVariables, func(name string) bool { return st.Variables[name] != "" }) {
+		return
+	}
+	warn := func(what, path string, line int) {
+		a.add(shell.Finding{Check: "C21", Warning: true, Path: path, Line: line, Problem: fmt.Sprintf("%s asks for the user's name, and user %d of the grader's image may have none", what, *i.User),
+			Got: fmt.Sprintf("KeyError: 'getpwuid(): uid not found: %d'", *i.User), Hint: "export USER=grader LOGNAME=grader in serve.sh"})
+	}
+	if server, _ := serverOf(st.Argv); server == "vllm" || server == "sglang" {
+		warn(server, st.Path, st.Line) // by torch's compiler, as it is imported
+		return
+	}
+	for _, m := range a.modules {
+		for _, c := range m.parsed.Calls {
+			compiles := c.Name == "torch.compile" && st.Variables["TORCHINDUCTOR_CACHE_DIR"] == ""
+			if m.main && (compiles || c.Name == "getpass.getuser" || c.Name == "os.getlogin") {
+				warn(c.Name, m.path, c.Line)
+				return
+			}
+		}
+	}
 }
 
 func (a *analysis) hasCache(st *shell.Step) bool {

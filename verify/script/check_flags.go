@@ -158,6 +158,7 @@ func (a *analysis) before(server, release string) bool {
 var serverSources = map[string][]string{
 	"vllm":      {"vllm/engine/arg_utils.py", "vllm/entrypoints/openai/cli_args.py", "vllm/entrypoints/openai/api_server.py", "vllm/entrypoints/cli/serve.py", "vllm/config.py", "vllm/config/", "vllm/utils/argparse_utils.py"},
 	"sglang":    {"sglang/srt/server_args.py", "sglang/launch_server.py", "sglang/cli/serve.py", "sglang/cli/utils.py"},
+	"lmdeploy":  {"lmdeploy/cli/utils.py", "lmdeploy/cli/serve.py"},
 	"uvicorn":   {"uvicorn/main.py"},
 	"gunicorn":  {"gunicorn/config.py"},
 	"hypercorn": {"hypercorn/__main__.py"},

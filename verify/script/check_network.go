@@ -57,7 +57,11 @@ func networkOf(argv []string) string {
 		if shell.CopiesFromHost(argv) {
 			return name
 		}
-	case "sftp", "gsutil", "aws", "gcloud", "rclone", "ssh", "scp", "gdown", "docker", "ollama":
+	case "ollama":
+		if slices.Contains([]string{"pull", "push", "run"}, sub) {
+			return name + " " + sub
+		}
+	case "sftp", "gsutil", "aws", "gcloud", "rclone", "ssh", "scp", "gdown", "docker":
 		return name
 	}
 	return ""
@@ -121,6 +125,11 @@ func (a *analysis) checkNetwork() {
 // checkInstaller looks at pip.
 func (a *analysis) checkInstaller(in shell.Install, st *shell.Step, add func(problem, hint string)) {
 	name := strings.Join(in.Name, " ")
+	if i := slices.IndexFunc(in.Packages, a.isCommand); i >= 0 {
+		a.add(shell.Finding{Check: "C18", Warning: st.Tested, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("%s is given the words of the next command, from %s on, as requirements", name, in.Packages[i]),
+			Got: shell.Shown(strings.Join(st.Argv, " ")), Hint: "a backslash at the end of a line joins the next line to it: remove it"})
+		return
+	}
 	noIndex := in.NoIndex || on(st.Variables["PIP_NO_INDEX"]) || on(st.Variables["UV_OFFLINE"]) || on(st.Variables["UV_NO_INDEX"])
 	onlyFiles := len(in.Packages) == 0 && len(in.Files) > 0 && slices.Contains(st.Argv, "--no-deps")
 	if !noIndex && !onlyFiles {
@@ -162,13 +171,19 @@ func (a *analysis) checkInstaller(in shell.Install, st *shell.Step, add func(pro
 	}
 }
 
+// isCommand reports whether a requirement's name is rather that of a command: no
+// distribution that is shipped has it.
+func (a *analysis) isCommand(word string) bool {
+	return slices.Contains([]string{"exec", "export", "cd", "echo", "python", "python3", "vllm", "uvicorn", "gunicorn", "source", "set"}, word) && !a.shipped(word)
+}
+
 // checkFindable holds the packages that are asked for by name against the
 // wheels that pip may take them from.
 func (a *analysis) checkFindable(in shell.Install, st *shell.Step, add func(problem, hint string)) {
 	if len(in.Links) == 0 || len(in.Packages) == 0 {
 		return
 	}
-	found := map[string]bool{}
+	found, sources, other := map[string]bool{}, map[string]bool{}, map[string]string{} // other: why pip passes over it
 	for _, folder := range in.Links {
 		if !shell.Known(folder) {
 			return
@@ -178,10 +193,18 @@ func (a *analysis) checkFindable(in shell.Install, st *shell.Step, add func(prob
 			return
 		}
 		for _, p := range a.tree.Below(at) {
-			found[distributionOf(path.Base(p))] = true
+			name := distributionOf(path.Base(p))
+			switch why := unsuited(p, a.options.Image); {
+			case name == "":
+				sources[sourceOf(path.Base(p))] = true
+			case why != "":
+				other[name] = why
+			default:
+				found[name] = true
+			}
 		}
 	}
-	if len(found) == 0 {
+	if len(found)+len(sources)+len(other) == 0 {
 		return // and that is said already
 	}
 	for _, word := range in.Packages {
@@ -193,6 +216,15 @@ func (a *analysis) checkFindable(in shell.Install, st *shell.Step, add func(prob
 			if _, installed := i.Distributions[name]; installed && len(in.Targets) == 0 {
 				continue
 			}
+		}
+		if sources[name] { // which gate files does not let pass
+			a.add(shell.Finding{Check: "C22", Warning: true, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("%s asks for %s, of which a source archive is there: pip has to build it, with packages that it has nowhere to take from", strings.Join(in.Name, " "), word),
+				Hint: "ship the wheel that pip wheel makes of it"})
+			continue
+		}
+		if why := other[name]; why != "" {
+			add(fmt.Sprintf("%s asks for %s, and what lies in %s of it %s", strings.Join(in.Name, " "), word, strings.Join(in.Links, ", "), why), "ship the wheel for the grader's machine")
+			continue
 		}
 		add(fmt.Sprintf("%s asks for %s, and there is no wheel of it in %s", strings.Join(in.Name, " "), word, strings.Join(in.Links, ", ")), "ship the wheel")
 	}
@@ -221,7 +253,7 @@ func (a *analysis) checkRepositories(r *shell.Run, st *shell.Step, add func(prob
 		}
 		args = p.Args
 	}
-	if server == "vllm" && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+	if slices.Contains([]string{"vllm", "lmdeploy", "trtllm-serve"}, server) && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		args = append([]string{"--model"}, args...)
 	}
 	for i, word := range args {

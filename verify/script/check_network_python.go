@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"slipway/manifest"
 	"slipway/verify/script/python"
 	"slipway/verify/script/shell"
 )
@@ -16,6 +17,21 @@ var requestNames = []string{"urlopen", "urlretrieve", "Request", "get", "post", 
 
 // hubNames are names of a model hub: org/name, or one of its oldest models.
 var hubNames = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*(?:/[A-Za-z0-9][A-Za-z0-9_.-]*)?$`)
+
+// loaders are calls that load a model by its folder, or else by its name of the
+// hub, with the argument that says which.
+var loaders = map[string]struct {
+	keyword string
+	place   int
+}{
+	"from_pretrained":     {"pretrained_model_name_or_path", 0},
+	"pipeline":            {"model", 1},
+	"LLM":                 {"model", 0},
+	"EngineArgs":          {"model", 0},
+	"AsyncEngineArgs":     {"model", 0},
+	"Engine":              {"model_path", 0},
+	"SentenceTransformer": {"model_name_or_path", 0},
+}
 
 // localBuilders are those of load_dataset that read files.
 var localBuilders = []string{"json", "csv", "parquet", "text", "arrow", "imagefolder", "audiofolder", "pandas"}
@@ -34,11 +50,15 @@ func (a *analysis) checkNetworkOfModules() {
 // certain and nothing on the machine can answer it.
 func (a *analysis) checkNetworkCall(m module, c *python.Call) {
 	last := c.Name[strings.LastIndexByte(c.Name, '.')+1:]
+	loads, loader := loaders[last]
 	certain := m.started && !c.Optional
 	f := shell.Finding{Check: "C22", Warning: true, Path: m.path, Line: c.Line}
 	switch {
-	case last == "from_pretrained":
-		name, ok := a.text(m, c, "pretrained_model_name_or_path")
+	case loader && !m.parsed.Defines(last) && (last == "from_pretrained" || importsHub(m)):
+		name, ok := a.textAt(m, c, loads.keyword, loads.place)
+		if !ok {
+			a.checkModelNames(m, c, loads.keyword, loads.place)
+		}
 		if !ok || !hubNames.MatchString(name) || a.placed(m, name) || a.cached(name) {
 			return
 		}
@@ -59,11 +79,17 @@ func (a *analysis) checkNetworkCall(m module, c *python.Call) {
 	case c.Name == "nltk.download":
 		f.Problem, f.Hint = "nltk.download asks another machine, and a grader has no network", "ship the data and name its folder in NLTK_DATA"
 	case c.Name == "tiktoken.get_encoding" || c.Name == "tiktoken.encoding_for_model":
-		if a.shipsEncodings() {
+		if a.shipsEncodings("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR") {
 			return
 		}
 		f.Warning = !certain
 		f.Problem, f.Hint = c.Name+" gets its ranks from another machine, and a grader has no network", "ship them, and export TIKTOKEN_CACHE_DIR with their folder"
+	case last == "load_harmony_encoding": // openai_harmony reads them by a library of its own
+		if a.shipsEncodings("TIKTOKEN_ENCODINGS_BASE", "TIKTOKEN_RS_CACHE_DIR") {
+			return
+		}
+		f.Warning = !certain
+		f.Problem, f.Hint = c.Name+" gets its vocabulary from another machine, and a grader has no network", "ship it, and export TIKTOKEN_ENCODINGS_BASE with its folder"
 	case last == "load_dataset":
 		name, ok := a.text(m, c, "path")
 		if !ok || slices.Contains(localBuilders, name) || a.placed(m, name) {
@@ -87,14 +113,57 @@ func quotedCall(c *python.Call, name string) string { return fmt.Sprintf("%s(%q)
 // text is a call's first argument, or that of a keyword, where it is a string or
 // a constant of the module.
 func (a *analysis) text(m module, c *python.Call, keyword string) (value string, ok bool) {
-	argument, named := c.Keyword(keyword)
-	if !named {
-		if len(c.Arguments) == 0 || c.Arguments[0].Keyword != "" {
-			return "", false
-		}
-		argument = c.Arguments[0]
+	return a.textAt(m, c, keyword, 0)
+}
+
+// textAt is text of the argument at a place.
+func (a *analysis) textAt(m module, c *python.Call, keyword string, place int) (value string, ok bool) {
+	argument, ok := argumentAt(c, keyword, place)
+	if !ok {
+		return "", false
 	}
 	return valueOf(m, argument)
+}
+
+// checkModelNames looks for names of a hub's models that reach the argument of a
+// loader by a variable, a parameter's or option's default, or a dict. Which value it
+// has is not known, so that these are warnings. A name that the module says
+// nothing of is looked for in the modules that its program imports.
+func (a *analysis) checkModelNames(m module, c *python.Call, keyword string, place int) {
+	argument, ok := argumentAt(c, keyword, place)
+	if !ok || !importsHub(m) {
+		return
+	}
+	add := func(in module, names []python.ModelName) {
+		for _, n := range names {
+			if organisation, _, _ := strings.Cut(n.Text, "/"); a.placed(in, organisation) || a.placed(in, n.Text) || a.cached(n.Text) {
+				continue
+			}
+			a.add(shell.Finding{Check: "C22", Warning: true, Path: in.path, Line: n.Line,
+				Problem: fmt.Sprintf("%q, which %s(%s) in %s may be given, names no folder of the submission: it would be asked of the model hub, and a grader has no network", n.Text, c.Name, shell.Shown(manifest.Clip(argument.Text)), m.path),
+				Hint:    "let it name the folder of the shipped weights"})
+		}
+	}
+	if names := m.parsed.ModelNames(argument.Text, c.Line); len(names) > 0 {
+		add(m, names)
+		return
+	}
+	for i := range a.modules {
+		if other := a.modules[i]; slices.Contains(m.imports, other.path) {
+			add(other, other.parsed.ModelNames(argument.Text, c.Line))
+		}
+	}
+}
+
+// argumentAt is a call's argument of a keyword, or else at a place.
+func argumentAt(c *python.Call, keyword string, place int) (python.Argument, bool) {
+	if argument, named := c.Keyword(keyword); named {
+		return argument, true
+	}
+	if len(c.Arguments) <= place || c.Arguments[place].Keyword != "" {
+		return python.Argument{}, false
+	}
+	return c.Arguments[place], true
 }
 
 func valueOf(m module, argument python.Argument) (value string, ok bool) {
@@ -146,16 +215,16 @@ func chdirs(m module) bool {
 	return slices.ContainsFunc(m.parsed.Calls, func(c python.Call) bool { return c.Name == "os.chdir" || c.Name == "chdir" })
 }
 
-// shipsEncodings reports whether tiktoken is told of a folder of the submission,
-// or what it is told cannot be known.
-func (a *analysis) shipsEncodings() bool {
-	for _, name := range []string{"TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"} {
+// shipsEncodings reports whether one of some variables tells a tokenizer of a
+// folder of the submission, or what it is told cannot be known.
+func (a *analysis) shipsEncodings(variables ...string) bool {
+	for _, name := range variables {
 		if a.server != nil && a.server.Variables[name] != "" {
 			at := absoluteIn(a.server.Folder, a.server.Variables[name])
 			return !shell.Known(at) || len(a.main.Tree.Sources(at)) > 0
 		}
 		for _, m := range a.modules {
-			if slices.Contains(m.parsed.Sets, name) || m.parsed.SetsMore {
+			if m.parsed.SetsMore || slices.ContainsFunc(m.parsed.Sets, func(s python.Setting) bool { return s.Name == name }) {
 				return true
 			}
 		}

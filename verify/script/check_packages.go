@@ -12,14 +12,27 @@ import (
 	"slipway/verify/script/shell"
 )
 
-// distributionOf is the normalised name of a wheel's or source archive's
-// distribution, "" of other files.
+// distributionOf is the normalised name of a wheel's distribution, "" of other
+// files.
 func distributionOf(name string) string {
 	if !strings.HasSuffix(name, ".whl") {
 		return ""
 	}
 	distribution, _, _ := strings.Cut(name, "-")
 	return image.NormalName(distribution)
+}
+
+// sourceOf is the normalised name of a source archive's distribution, as pip
+// finds it in a folder of wheels; "" of other files.
+func sourceOf(name string) string {
+	for _, suffix := range []string{".tar.gz", ".tgz", ".tar.bz2", ".zip"} {
+		if base, ok := strings.CutSuffix(name, suffix); ok {
+			if i := strings.LastIndexByte(base, '-'); i > 0 {
+				return image.NormalName(base[:i])
+			}
+		}
+	}
+	return ""
 }
 
 // requirementName is the normalised name in a requirement as pip takes it, "" of
@@ -103,11 +116,18 @@ func (a *analysis) presentAny(names []string) shell.Answer {
 func (a *analysis) checkPackages() {
 	silent := a.options.Image == nil || len(a.options.Image.Distributions) == 0
 	assumed := map[string]bool{}
-	for _, m := range a.withInline() {
-		for _, r := range python.Requirements(m.path, m.parsed) {
-			a.checkRequirement(r, m.main, silent)
-			a.checkVersion(r, m.main)
+	for _, members := range a.programs() {
+		sources, served := make([]python.Source, len(members)), map[string]bool{}
+		for i := range members {
+			sources[i] = python.Source{Path: members[i].path, Module: &members[i].parsed}
+			served[members[i].path] = members[i].main
 		}
+		for _, r := range python.RequirementsOf(sources) {
+			a.checkRequirement(r, served[r.Path], silent)
+			a.checkVersion(r, served[r.Path])
+		}
+	}
+	for _, m := range a.withInline() {
 		for _, i := range m.parsed.Imports {
 			a.checkImport(m, i, assumed)
 		}
@@ -121,6 +141,10 @@ func (a *analysis) checkPackages() {
 	a.checkLocal()
 	a.checkUnused()
 	a.checkTwice()
+	a.checkHooks()
+	a.checkLibraries()
+	a.checkTags()
+	a.checkDriver()
 }
 
 // checkRequirement looks for a distribution that a call needs by its name.
@@ -130,7 +154,7 @@ func (a *analysis) checkRequirement(r python.Requirement, served, silent bool) {
 	if there == shell.Yes {
 		return
 	}
-	a.add(shell.Finding{Check: "C09", Warning: !served || there == shell.PerhapsNo && !silent, Path: r.Path, Line: r.Line,
+	a.add(shell.Finding{Check: "C09", Warning: !served || r.Perhaps || there == shell.PerhapsNo && !silent, Path: r.Path, Line: r.Line,
 		Problem: fmt.Sprintf("%s, and %s is neither among the wheels nor described as part of the grader's image", r.Why, strings.Join(names, " or ")), Hint: "vendor the wheel of " + r.Distribution})
 }
 
@@ -149,11 +173,33 @@ func (a *analysis) checkConfigs(silent bool) {
 	}
 	for _, at := range a.tree.Below(a.tree.Root) {
 		if n := a.tree.Base[at]; path.Base(at) == "config.json" && n.Source != "" {
+			a.checkHubKernels(n)
+			for _, repository := range python.CodeOf(n.Data) {
+				a.add(shell.Finding{Check: "C22", Warning: true, Path: n.Source, Problem: fmt.Sprintf("auto_map names code of %s, which trust_remote_code asks the model hub for", repository),
+					Hint: "ship the module beside config.json, and leave the repository and -- out of auto_map"})
+			}
 			for _, r := range python.RequirementsOfConfig(n.Source, n.Data) {
 				a.checkRequirement(r, a.presentAny(append([]string{r.Distribution}, r.Or...)) == shell.No, silent)
 			}
 		}
 	}
+}
+
+// checkHubKernels looks for a quantization whose kernels the kernels package gets
+// from the model hub. Source: transformers, integrations/finegrained_fp8.py and
+// quantizers/quantizer_mxfp4.py.
+func (a *analysis) checkHubKernels(n *shell.Node) {
+	method := python.QuantizationOf(n.Data)
+	if method != "fp8" && method != "mxfp4" || a.present("kernels") != shell.Yes {
+		return
+	}
+	for _, p := range a.tree.Below(a.tree.Root) {
+		if strings.Contains(p, "kernels-community--") {
+			return
+		}
+	}
+	a.add(shell.Finding{Check: "C22", Warning: true, Path: n.Source, Problem: fmt.Sprintf("the kernels package gets the kernels of quant_method %q from the model hub, and a grader has no network", method),
+		Hint: "leave the kernels package out, or ship the hub's cache of them and name it in HF_HOME"})
 }
 
 // checkLocal looks at the submission's own modules: one that hides a module of
@@ -230,73 +276,4 @@ func (a *analysis) bringsModule(top string) bool {
 		}
 	}
 	return false
-}
-
-// checkUnused looks for wheels that nothing installs.
-func (a *analysis) checkUnused() {
-	wheels := a.wheels()
-	if len(wheels) == 0 || a.server == nil {
-		return
-	}
-	for _, st := range a.main.Steps {
-		if _, ok := shell.InstallOf(st.Argv); ok || strings.Contains(strings.Join(st.Argv, " "), ".whl") || slices.ContainsFunc(st.Argv, func(w string) bool { return strings.Contains(w, "wheel") }) {
-			return
-		}
-		for p := range wheels {
-			if entries := st.Variables["PYTHONPATH"]; strings.Contains(entries, p) || strings.Contains(entries+":", path.Dir(p)+":") || !shell.Known(entries) {
-				return
-			}
-		}
-	}
-	for _, m := range a.modules {
-		if slices.ContainsFunc(m.parsed.Strings, func(l python.Literal) bool {
-			return strings.Contains(l.Text, "wheel") || strings.Contains(l.Text, ".whl")
-		}) {
-			return
-		}
-	}
-	a.add(shell.Finding{Check: "C09", Warning: true, Path: EntryPath, Problem: fmt.Sprintf("installs none of the %d wheels that are shipped", len(wheels)),
-		Hint: "install them with pip install --no-index --find-links, or leave them out"})
-}
-
-// checkTwice looks for two installations into one folder: the second skips the
-// directories that are there already, and with them parts of its packages.
-func (a *analysis) checkTwice() {
-	seen := map[string]bool{}
-	for _, st := range a.main.Steps {
-		in, ok := shell.InstallOf(st.Argv)
-		if !ok || slices.Contains(st.Argv, "--upgrade") || slices.Contains(st.Argv, "-U") || in.Name[0] == "uv" {
-			continue
-		}
-		for _, target := range in.Targets {
-			if at := absoluteIn(st.Folder, target); seen[at] {
-				a.add(shell.Finding{Check: "C20", Warning: true, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("installs to %s a second time: pip leaves out what belongs into a folder that is there already", shell.Shown(target)),
-					Hint: "install everything with one command"})
-			} else {
-				seen[at] = true
-			}
-		}
-	}
-}
-
-// wheelBytes is the size of the wheels that an installation may take.
-func (a *analysis) wheelBytes(in shell.Install, st *shell.Step) (bytes int64) {
-	for p := range a.wheelsOf(in, st) {
-		bytes += a.tree.Base[p].Size
-	}
-	return bytes
-}
-
-// wheelsOf are the submitted wheels that an installation may take.
-func (a *analysis) wheelsOf(in shell.Install, st *shell.Step) map[string]string {
-	chosen := map[string]string{}
-	for p, name := range a.wheels() {
-		for _, from := range slices.Concat(in.Links, in.Files) {
-			at := absoluteIn(st.Folder, from)
-			if p == at || strings.HasPrefix(p, at+"/") || !shell.Known(from) {
-				chosen[p] = name
-			}
-		}
-	}
-	return chosen
 }

@@ -68,6 +68,7 @@ func (a *analysis) checkPaths() {
 		}
 		a.checkCaches(st, main)
 	})
+	a.checkCachesOfModules()
 	a.checkWrites()
 	a.checkWritesOfModules()
 	a.checkSettings()
@@ -100,11 +101,24 @@ func (a *analysis) checkStepPaths(st *shell.Step, main bool) {
 				Hint: "name it from the script's own folder or SUBMISSION_DIR"})
 		}
 	}
+	if v := st.Variables["VIRTUAL_ENV"]; st == a.server && shell.Known(v) && path.IsAbs(v) && a.shipsEnvironment() && a.buildPath(v) == "" && !made(v) && !a.allowed(v) {
+		if _, there := a.main.Tree.Get(v); there != shell.Yes {
+			a.add(shell.Finding{Check: "C20", Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("activates a virtual environment that was made as %s, and does not lie there: its programs are not found", v),
+				Hint: "ship the wheels, and install them to a folder below /tmp; a virtual environment cannot be moved"})
+		}
+	}
 	for name, value := range st.Variables {
 		if p := a.buildPath(value); p != "" && !made(p) && name != "PATH" && name != "LD_LIBRARY_PATH" && !isCache(name) {
 			add("the variable "+name, shell.Shown(p))
 		}
 	}
+}
+
+// shipsEnvironment reports whether a virtual environment is in the submission.
+func (a *analysis) shipsEnvironment() bool {
+	return slices.ContainsFunc(a.tree.Below(a.tree.Root), func(p string) bool {
+		return strings.HasSuffix(p, "/bin/activate") || path.Base(p) == "pyvenv.cfg"
+	})
 }
 
 // madeByScript reports whether the script itself makes a folder first.
@@ -115,19 +129,6 @@ func (a *analysis) madeByScript(p string) bool {
 		}
 	}
 	return false
-}
-
-// cacheVariables name folders that Python's stacks write to, and whether shared
-// objects are loaded from there.
-var cacheVariables = map[string]bool{
-	"TMPDIR": true, "TRITON_CACHE_DIR": true, "TORCHINDUCTOR_CACHE_DIR": true, "TORCH_EXTENSIONS_DIR": true, "FLASHINFER_WORKSPACE_BASE": true, "CUDA_CACHE_PATH": true,
-	"XDG_CACHE_HOME": true, "VLLM_CACHE_ROOT": true, "HF_HOME": false, "HF_MODULES_CACHE": false, "HF_HUB_CACHE": false, "TRANSFORMERS_CACHE": false,
-	"PIP_CACHE_DIR": false, "NUMBA_CACHE_DIR": false, "MPLCONFIGDIR": false,
-}
-
-func isCache(name string) bool {
-	_, ok := cacheVariables[name]
-	return ok
 }
 
 // checkTargets looks at where wheels are installed to.
@@ -165,50 +166,12 @@ func (a *analysis) checkTargets(in shell.Install, st *shell.Step, main bool) {
 	}
 }
 
-// checkCaches looks at where compilers put what is loaded afterwards.
-func (a *analysis) checkCaches(st *shell.Step, main bool) {
-	if st != a.server && main {
-		return
-	}
-	for name, loads := range cacheVariables {
-		value := st.Variables[name]
-		if value == "" || !shell.Known(value) {
-			continue
-		}
-		at := absoluteIn(st.Folder, value)
-		f := shell.Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Hint: "name a folder below /tmp"}
-		m, described := a.options.Image.MountOf(at)
-		switch {
-		case loads && described && m.NoExec != nil && *m.NoExec:
-			f.Problem = fmt.Sprintf("%s is %s, on a mount where nothing can be executed: compiled code cannot be loaded from there", name, value)
-		case a.tree.Within(at) && !a.writable(at):
-			if f.Problem = fmt.Sprintf("%s is %s, below the submission, which is mounted read-only", name, value); name != "TMPDIR" {
-				f.Warning = true // a cache that is shipped may only be read
-			}
-		default:
-			continue
-		}
-		a.add(f)
-	}
-	for _, variable := range []string{"PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD"} {
-		for _, entry := range strings.Split(st.Variables[variable], ":") {
-			at := absoluteIn(st.Folder, entry)
-			if m, ok := a.options.Image.MountOf(at); entry != "" && ok && m.NoExec != nil && *m.NoExec && m.Path != "/" && !a.tree.Within(at) {
-				a.add(shell.Finding{Check: "C20", Warning: !main, Path: st.Path, Line: st.Line, Problem: fmt.Sprintf("%s has %s, and %s is mounted noexec: no shared object can be loaded from there", variable, shell.Shown(entry), m.Path),
-					Got: "failed to map segment from shared object", Hint: "install to a folder below /tmp"})
-			}
-		}
-	}
-}
-
-func (a *analysis) writable(p string) bool {
-	m, ok := a.options.Image.MountOf(p)
-	return ok && m.ReadOnly != nil && !*m.ReadOnly
-}
-
 // checkWrites looks for changes below the submission.
 func (a *analysis) checkWrites() {
 	for _, w := range a.main.Writes {
+		if w.Path == EntryPath && slices.Contains(a.redirected, w.Line) {
+			continue // into a file that nobody means
+		}
 		if m, ok := a.options.Image.MountOf(w.To); ok && m.Bytes > 0 && w.Size > m.Bytes {
 			a.add(shell.Finding{Check: "C20", Warning: w.Guarded, Path: w.Path, Line: w.Line, Problem: fmt.Sprintf("%s writes %s to %s, which is too small", w.What, gigabytes(w.Size), shell.Shown(w.To)),
 				Want: "at most " + gigabytes(m.Bytes), Got: gigabytes(w.Size), Hint: "leave it where it is, or name a larger folder"})

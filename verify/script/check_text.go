@@ -19,7 +19,7 @@ func (a *analysis) checkText(entry *shell.Node) {
 		a.add(shell.Finding{Check: "C18", Warning: warning, Path: EntryPath, Line: line, Problem: problem, Hint: hint})
 	}
 	if !entry.Executable {
-		a.add(shell.Finding{Check: "C18", Warning: true, Path: EntryPath, Problem: "is not executable: a grader that runs it as a program cannot start it",
+		a.add(shell.Finding{Check: "C18", Path: EntryPath, Problem: "is not executable: a grader that runs it as a program cannot start it",
 			Want: "mode 0755", Got: "mode 0644", Hint: "chmod +x serve.sh"})
 	}
 	if bytes.HasPrefix(entry.Data, []byte("\xef\xbb\xbf")) {
@@ -32,31 +32,46 @@ func (a *analysis) checkText(entry *shell.Node) {
 	a.checkFirstLines()
 	first := strings.TrimPrefix(shell.FirstLine(entry.Data), "\xef\xbb\xbf")
 	if !strings.HasPrefix(first, "#!") {
-		add(1, true, "has no #! line: a grader that runs it as a program cannot start it", "begin it with #!/bin/sh or #!/bin/bash")
+		add(1, false, "has no #! line: a grader that runs it as a program cannot start it", interpreterHint)
 		return
 	}
 	a.checkInterpreter(strings.Fields(strings.TrimRight(first[2:], "\r")))
 }
 
+const interpreterHint = "begin it with #!/bin/sh or #!/bin/bash"
+
 // checkInterpreter looks at the words of the first line.
 func (a *analysis) checkInterpreter(words []string) {
+	add := func(warning bool, problem, hint string) {
+		a.add(shell.Finding{Check: "C18", Warning: warning, Path: EntryPath, Line: 1, Problem: problem, Hint: hint})
+	}
 	if len(words) == 0 {
-		a.add(shell.Finding{Check: "C18", Path: EntryPath, Line: 1, Problem: "its #! line names no interpreter", Hint: "begin it with #!/bin/sh or #!/bin/bash"})
+		add(false, "its #! line names no interpreter", interpreterHint)
 		return
 	}
-	missing := shell.Finding{Check: "C18", Path: EntryPath, Line: 1, Problem: fmt.Sprintf("its interpreter %s is not on the grader's machine", words[0]),
-		Hint: "begin it with #!/bin/sh or #!/bin/bash"}
 	if _, there := a.tree.Get(words[0]); !path.IsAbs(words[0]) || there == shell.No {
-		a.add(missing)
+		add(false, fmt.Sprintf("its interpreter %s is not on the grader's machine", words[0]), interpreterHint)
 		return
 	} else if there != shell.Yes {
-		missing.Warning, missing.Problem = true, fmt.Sprintf("its interpreter %s may not be on the grader's machine", words[0])
-		a.add(missing)
+		add(true, fmt.Sprintf("its interpreter %s may not be on the grader's machine", words[0]), interpreterHint)
 	}
-	if path.Base(words[0]) == "env" && len(words) > 1 && shell.ProgramOf(a.options.Image, words[1]) == shell.No {
-		missing.Problem = fmt.Sprintf("its interpreter %s is not on the grader's machine", words[1])
-		a.add(missing)
+	// Linux hands all that follows the interpreter to it as one word.
+	if rest := strings.Join(words[1:], " "); path.Base(words[0]) == "env" && len(words) > 2 && !strings.HasPrefix(rest, "-") {
+		add(false, fmt.Sprintf("its #! line makes env look for a program that is called %q", rest), "name the program alone, and say set in the next line; or write env -S")
+		return
 	}
+	program, options := shell.Interpreter(a.tree.Submitted(EntryPath).Data)
+	if path.Base(words[0]) == "env" && program != "" && shell.ProgramOf(a.options.Image, program) == shell.No {
+		add(false, fmt.Sprintf("its interpreter %s is not on the grader's machine", program), interpreterHint)
+	}
+	if isShellName(program) && len(options) > 0 {
+		add(true, fmt.Sprintf("a grader that starts it with bash does not see the %s of its #! line", strings.Join(options, " ")), "say it in the next line: set -e, and so on")
+	}
+}
+
+// isShellName reports whether a program is a shell whose scripts are followed.
+func isShellName(program string) bool {
+	return slices.Contains([]string{"sh", "bash", "dash", "ash", "ksh", "zsh"}, path.Base(program))
 }
 
 // checkFirstLines looks for CR at the end of other files' #! lines: the kernel
@@ -118,6 +133,7 @@ func (a *analysis) checkWords(p string, file *syntax.File) {
 		for _, rd := range st.Redirs {
 			word := rd.Word.Lit()
 			if (rd.Op == syntax.RdrOut || rd.Op == syntax.RdrIn) && (strings.HasPrefix(word, "=") || word != "" && strings.Trim(word, "0123456789.") == "") && rd.N == nil {
+				a.redirected = append(a.redirected, int(rd.OpPos.Line()))
 				a.add(shell.Finding{Check: "C18", Path: p, Line: int(rd.OpPos.Line()),
 					Problem: fmt.Sprintf("the shell reads %s%s as a redirection to a file, not as a version", rd.Op, word),
 					Hint:    "quote the requirement: 'name" + rd.Op.String() + word + "'"})
@@ -162,7 +178,7 @@ func (a *analysis) checkEnd() {
 	switch {
 	case r.Stopped != "":
 		a.result.Undecided = "what serve.sh does could not be followed: " + r.Stopped
-	case len(r.Findings) > 0: // they say why
+	case len(r.Findings) > 0 || slices.Contains(a.redirected, r.Ended): // they say why
 	case r.Ended > 0:
 		a.add(shell.Finding{Check: "C18", Path: EntryPath, Line: r.Ended, Problem: fmt.Sprintf("ends with status %d before it starts a server", r.Status),
 			Hint: "run it with sh -x and look at the last command"})
@@ -196,6 +212,14 @@ func (a *analysis) checkServer() {
 	if slices.ContainsFunc(a.main.Ignored, func(signal string) bool { return signal == "TERM" || signal == "15" }) {
 		a.add(shell.Finding{Check: "C18", Warning: true, Path: st.Path, Line: st.Line, Problem: "the script ignores SIGTERM, and with it the server that it starts, unless that sets a handler of its own", Got: shell.Shown(strings.Join(st.Argv, " ")),
 			Hint: "say trap - TERM before the server's command"})
+	}
+	if st.OnFailure && !st.Tested {
+		a.add(shell.Finding{Check: "C18", Warning: true, Path: st.Path, Line: st.Line, Problem: "the server is what trap starts for ERR: it runs only because a command before it failed", Got: shell.Shown(strings.Join(st.Argv, " ")),
+			Hint: "start the server last, with exec, and let the script fail where a command does"})
+	}
+	if st.Exec && st.Session && !st.Background {
+		a.add(shell.Finding{Check: "C18", Warning: true, Path: st.Path, Line: st.Line, Problem: "setsid starts the server in a session of its own: where the script leads its process group, setsid leaves it in the background and ends, and signals to that group do not reach it", Got: shell.Shown(strings.Join(st.Argv, " ")),
+			Hint: "leave setsid out"})
 	}
 	if st.Exec {
 		return

@@ -29,8 +29,8 @@ func (a *analysis) checkVariables() {
 		if m.parsed.SetsMore {
 			return
 		}
-		for _, name := range m.parsed.Sets {
-			set[name] = true
+		for _, setting := range m.parsed.Sets {
+			set[setting.Name] = true
 		}
 	}
 	for _, m := range a.withInline() {

@@ -16,8 +16,11 @@ func TestTextFaults(t *testing.T) {
 		{name: "CRLF", folder: goodFolder().with("serve.sh", strings.ReplaceAll(goodScript, "\n", "\r\n")), check: "C18", line: 1, says: "CR LF"},
 		{name: "CRLF in a server", folder: goodFolder().with("server.py", "#!/usr/bin/env python3\r\n"+serverSource), check: "C18", line: 1, says: "CR LF"},
 		{name: "byte order mark", folder: goodFolder().with("serve.sh", "\xef\xbb\xbf"+goodScript), check: "C18", line: 1, says: "byte order mark"},
-		{name: "no shebang", folder: altered("#!/bin/bash\n", ""), check: "C18", line: 1, says: "no #! line", warning: true},
+		{name: "no shebang", folder: altered("#!/bin/bash\n", ""), check: "C18", line: 1, says: "no #! line"},
 		{name: "interpreter of a build machine", folder: altered("#!/bin/bash", "#!/home/ubuntu/venv/bin/bash"), check: "C18", line: 1, says: "not on the grader's machine"},
+		{name: "interpreter with an option, by env", folder: altered("#!/bin/bash", "#!/usr/bin/env bash -e"), check: "C18", line: 1, says: `called "bash -e"`},
+		{name: "interpreter with an option", folder: altered("#!/bin/bash", "#!/bin/bash -e"), check: "C18", line: 1, says: "does not see the -e", warning: true},
+		{name: "option of the first line", folder: altered("#!/bin/bash\nset -euo pipefail", "#!/bin/bash -e\nfalse"), check: "C18", line: 2, says: "ends with status 1"},
 		{name: "interpreter absent", folder: altered("#!/bin/bash", "#!/usr/bin/env zsh"), options: func(o *Options) { o.Image.Programs["zsh"] = false }, check: "C18", line: 1, says: "zsh is not on"},
 		{name: "syntax", folder: altered("exec python3", "if true; then\nexec python3"), check: "C18", says: "no valid shell script"},
 		{name: "bash under sh", folder: goodFolder().with("serve.sh", "#!/bin/sh\nargs=(--weights weights)\npip install --no-index -f wheels -t /tmp/p transformers\nexec python3 -u server.py \"${args[@]}\"\n"), check: "C18", line: 2, says: "asks for sh"},
@@ -30,6 +33,9 @@ func TestTextFaults(t *testing.T) {
 		{name: "background and gone", folder: altered("exec python3 server.py --port 8000 --weights weights", "nohup python3 server.py --weights weights > /tmp/log 2>&1 &"), check: "C18", line: 8, says: "and ends", warning: true},
 		{name: "pipe", folder: altered("exec python3 server.py --port 8000 --weights weights", "python3 server.py --weights weights 2>&1 | tee /tmp/log"), check: "C18", line: 8, says: "pipes"},
 		{name: "version as redirection", folder: altered("transformers\n", "transformers>=4.5\n"), check: "C18", line: 6, says: "redirection"},
+		{name: "version without =", folder: altered("transformers\n", "transformers>4\n"), check: "C18", line: 6, says: "redirection"},
+		{name: "upper bound", folder: altered("transformers\n", "transformers<5\n"), check: "C18", line: 6, says: "redirection"},
+		{name: "joined requirements", folder: altered("transformers\nexport", "transformers \\\nexport"), check: "C18", line: 6, says: "words of the next command, from export on"},
 		{name: "joined export", folder: altered("exec python3", "export OMP_NUM_THREADS=4 \\\nexec python3"), check: "C18", line: 8, says: "export cannot take"},
 		{name: "set -e", folder: altered("exec python3", "n=0; ((n++))\nexec python3"), check: "C18", line: 8, says: "ends with status 1"},
 		{name: "set -e and a test", folder: altered("exec python3", "f() { [ -n \"${DEBUG:-}\" ] && echo debugging; }\nf\nexec python3"), check: "C18", line: 8, says: "ends with status 1"},
@@ -41,8 +47,13 @@ func TestTextFaults(t *testing.T) {
 	for i := range s.Files {
 		s.Files[i].Executable = false
 	}
-	if a := Analyse(s, graderOptions()); len(a.Findings) != 1 || !a.Findings[0].Warning || !strings.Contains(a.Findings[0].Problem, "is not executable") {
+	if a := Analyse(s, graderOptions()); len(a.Findings) != 1 || a.Findings[0].Warning || a.Findings[0].Hint != "chmod +x serve.sh" {
 		t.Error(listed(a))
+	}
+	runClean(t, map[string]folder{"env -S": altered("#!/bin/bash", "#!/usr/bin/env -S bash")})
+	program := Analyse(goodFolder().with("serve.sh", "#!/usr/bin/env python3\nimport os\nos.execvp('true', ['true'])\n").submission(), graderOptions())
+	if len(program.Findings) != 1 || !program.Findings[0].Warning || !strings.Contains(program.Undecided, "no shell script") {
+		t.Error(listed(program))
 	}
 }
 
@@ -74,7 +85,7 @@ func TestArgumentFaults(t *testing.T) {
 	if a := Analyse(altered("--port 8000", "--bogus 1").with("server.py", open).submission(), graderOptions()); len(a.Findings) > 0 {
 		t.Errorf("parse_known_args: %s", listed(a))
 	}
-	vllm := altered("exec python3 server.py --port 8000 --weights weights", "export XDG_CACHE_HOME=/tmp/c\nexec vllm serve weights --port=8000 --enforce-eager --max_model_len 4096 --no-enable-prefix-caching --limit-mm-per-prompt.image 0")
+	vllm := altered("exec python3 server.py --port 8000 --weights weights", "export XDG_CACHE_HOME=/tmp/c USER=x\nexec vllm serve weights --port=8000 --enforce-eager --max_model_len 4096 --no-enable-prefix-caching --limit-mm-per-prompt.image 0")
 	if a := Analyse(vllm.submission(), graderOptions()); len(a.Findings) > 0 {
 		t.Errorf("vllm: %s", listed(a))
 	}
@@ -183,7 +194,7 @@ func TestFallbackFaults(t *testing.T) {
 }
 
 func TestStartFaults(t *testing.T) {
-	flashinfer := altered("exec python3 server.py --port 8000 --weights weights", "export XDG_CACHE_HOME=/tmp/c\nexec vllm serve weights --enforce-eager").
+	flashinfer := altered("exec python3 server.py --port 8000 --weights weights", "export XDG_CACHE_HOME=/tmp/c USER=x\nexec vllm serve weights --enforce-eager").
 		with("wheels/flashinfer_python-0.4.0-py3-none-any.whl", "size 1000")
 	large := goodFolder()
 	for _, name := range strings.Fields("torch triton nvidia_cudnn_cu12 nvidia_cublas_cu12") {
@@ -220,6 +231,9 @@ func TestPackageFaults(t *testing.T) {
 	mxfp4 := goodFolder().with("server.py", "import torch\nimport transformers\n"+serverSource).with("weights/config.json", `{"quantization_config":{"quant_method":"mxfp4"}}`).with("wheels/accelerate-1.15.0-py3-none-any.whl", "size 1000")
 	templated := server("import transformers\nt.apply_chat_template([])\n")
 	runVectors(t, []vector{
+		{name: "accelerate for a dictionary", folder: goodFolder().with("server.py", "import torch\nimport transformers\nkw = {'device_map': 'cuda'}\nm = transformers.AutoModel.from_pretrained('weights', **kw)\n"+serverSource), options: without, check: "C09", line: 4, says: "accelerate"},
+		{name: "accelerate for a device that another module sets", folder: goodFolder().with("server.py", "import torch, model\ntorch.set_default_device('cuda')\n"+serverSource).with("model.py", "import transformers\ndef load(): return transformers.AutoModel.from_pretrained('weights')\n"), options: without, check: "C09", line: 2, says: "accelerate"},
+		{name: "accelerate, perhaps", folder: goodFolder().with("server.py", "import torch\nimport transformers\nkw = {**{'device_map': 'cuda'}}\nm = transformers.AutoModel.from_pretrained('weights', **kw)\n"+serverSource), options: without, check: "C09", line: 4, says: "accelerate", warning: true},
 		{name: "accelerate, nobody says", folder: f, options: silent, check: "C09", line: 3, says: "accelerate"},
 		{name: "accelerate, complete image", folder: f, options: complete, check: "C09", line: 3, says: "accelerate"},
 		{name: "accelerate, image of which more may be", folder: f, options: partly, check: "C09", line: 3, says: "accelerate", warning: true},
@@ -266,7 +280,7 @@ DQ=$!
 mkdir -p "$PYLIBS"
 python3 -m pip install --no-index --find-links "$HERE/wheels" --target "$PYLIBS" transformers >/tmp/pip.log 2>&1 || { tail -50 /tmp/pip.log; exit 1; }
 wait $DQ || exit 1
-export PYTHONPATH="$PYLIBS${PYTHONPATH:+:${PYTHONPATH}}" HF_HUB_OFFLINE=1
+export PYTHONPATH="$PYLIBS${PYTHONPATH:+:${PYTHONPATH}}" HF_HUB_OFFLINE=1 USER=grader
 ARGS=(--model "$MODEL" --host 0.0.0.0 --port "${PORT:-8000}" --enforce-eager --language-model-only)
 if ! python3 -c "import vllm" 2>/dev/null; then
   log "falling back"

@@ -33,6 +33,13 @@ func TestOptionsOfKnownServers(t *testing.T) {
 		{"llama-server --model weights/model.gguf --n-gpu-layer 99", "--n-gpu-layer", "--n-gpu-layers"},
 		{"text-generation-launcher --model-id weights --num-shard 1 -p 8000 --max-total-tokens 4096", "", ""},
 		{"text-generation-launcher --model-id weights --max-model-len 1", "--max-model-len", ""},
+		{"lmdeploy serve api_server weights --server-name 0.0.0.0 --server-port 8000 --tp 1 --cache_max_entry_count 0.5 --api-keys a b --backend pytorch", "", ""},
+		{"lmdeploy serve api_server weights --port 8000", "--port", "--server-port"},
+		{"python3 -m lmdeploy serve api_server weights --max-batch 16", "", ""},
+		{"trtllm-serve weights --host 0.0.0.0 --max_batch_size 16 --backend pytorch --tp_size 1 --trust_remote_code", "", ""},
+		{"trtllm-serve serve weights --host 0.0.0.0 --max-batch-size 16", "--max-batch-size", "--max_batch_size"},
+		{"ollama serve", "", ""},
+		{"ollama serve --host 0.0.0.0", "--host", ""},
 		{"uvicorn server:app --host 0.0.0.0 --port 8000 --no-access-log --workers 1", "", ""},
 		{"uvicorn server:app --timeout 5", "--timeout", ""},
 		{"gunicorn server:app -w 1 -k uvicorn.workers.UvicornWorker -b 0.0.0.0:8000 --timeout 300 --graceful-timeout=10", "", ""},
@@ -83,7 +90,7 @@ func TestRemovedOptions(t *testing.T) {
 // Every file of options is well formed, and says where it was read.
 func TestFlagFiles(t *testing.T) {
 	entries, err := flagFiles.ReadDir("flags")
-	if err != nil || len(entries) < 7 {
+	if err != nil || len(entries) < 10 {
 		t.Fatal(entries, err)
 	}
 	for _, e := range entries {
@@ -115,7 +122,8 @@ func TestModelsOfKnownServers(t *testing.T) {
 	var vectors []vector
 	for _, line := range []string{
 		"llama-server --host 0.0.0.0 --port 8000 -hf ggml-org/gemma-3-1b-it-GGUF", "llama-server --host 0.0.0.0 --port 8000 --model-url=https://example.com/m.gguf",
-		"text-generation-launcher -p 8000 --model-id org/name", "python3 -m sglang.launch_server --host 0.0.0.0 --port 8000 --model-path org/name",
+		"text-generation-launcher -p 8000 --model-id org/name", "lmdeploy serve api_server org/name --server-port 8000", "trtllm-serve org/name --host 0.0.0.0",
+		"python3 -m sglang.launch_server --host 0.0.0.0 --port 8000 --model-path org/name",
 		"python3 -m sglang.launch_server --host 0.0.0.0 --port 8000 --model-path weights --speculative-draft-model-path org/draft",
 	} {
 		vectors = append(vectors, vector{name: line, folder: way(line), check: "C22", line: 9, says: "network"})

@@ -9,26 +9,71 @@ import (
 	"slipway/verify/script/shell"
 )
 
-// maxModules bounds how much Python is read.
-const maxModules = 400
+// module is a Python file that the submission's commands reach.
+type module struct {
+	path   string // relative to the root
+	parsed python.Module
+	main   bool // started by the main path
+
+	started bool   // it is what a command of the main path runs, not only imported
+	folder  string // in which it runs, absolute
+
+	root    bool     // a command runs it
+	imports []string // paths of the modules that it may load
+}
+
+// moduleOf returns the file behind a start of Python, relative to the root, or "".
+func (a *analysis) moduleOf(r *shell.Run, st *shell.Step, p shell.PythonStart) string {
+	if p.File != "" && p.File != "-" {
+		n, _ := r.Tree.Get(absoluteIn(st.Folder, p.File))
+		if n != nil && !n.Folder {
+			return n.Source
+		}
+		return ""
+	}
+	if p.Module == "" {
+		return ""
+	}
+	rest := strings.ReplaceAll(p.Module, ".", "/")
+	for _, folder := range append([]string{st.Folder}, strings.Split(st.Variables["PYTHONPATH"], ":")...) {
+		for _, suffix := range []string{".py", "/__main__.py"} {
+			if n, _ := r.Tree.Get(absoluteIn(st.Folder, path.Join(folder, rest+suffix))); n != nil && n.Source != "" {
+				return n.Source
+			}
+		}
+	}
+	return ""
+}
+
+// Bounds of the Python that is read.
+const (
+	maxModules     = 400
+	maxModuleBytes = 4 << 20
+	maxMembers     = 4 * maxModules // of all programs together
+)
 
 // readModules reads the Python files that the commands start and those of the
 // submission that these import, and so on.
 func (a *analysis) readModules() {
-	seen := map[string]bool{}
+	seen, total := map[string]bool{}, 0
 	var read func(file string, folders []string, main bool, working string)
 	read = func(file string, folders []string, main bool, working string) {
 		n := a.tree.Submitted(file)
-		if n == nil || n.Data == nil || seen[file] || len(seen) >= maxModules {
+		if n == nil || n.Data == nil || seen[file] {
+			return
+		}
+		if total += len(n.Data); len(seen) >= maxModules || total > maxModuleBytes {
+			a.note("more Python is imported than is read: the rest was not checked")
 			return
 		}
 		seen[file] = true
-		m := module{path: file, parsed: python.Scan(n.Data), main: main, folder: working}
-		a.modules = append(a.modules, m)
+		m, at := module{path: file, parsed: python.Scan(n.Data), main: main, folder: working}, len(a.modules)
 		for _, i := range m.parsed.Imports {
-			for _, imported := range a.importedFiles(file, i, folders) {
-				read(imported, folders, main, working)
-			}
+			m.imports = append(m.imports, a.importedFiles(file, i, folders)...)
+		}
+		a.modules = append(a.modules, m)
+		for _, imported := range a.modules[at].imports {
+			read(imported, folders, main, working)
 		}
 	}
 	a.allSteps(func(r *shell.Run, st *shell.Step, main bool) {
@@ -57,6 +102,7 @@ func (a *analysis) readModules() {
 			folders = append(folders, a.relativeFolder(st.Folder))
 		}
 		read(file, folders, main, st.Folder)
+		a.markRoot(file)
 		if main && (st == a.server || !st.Tested) {
 			a.markStarted(file)
 		}
@@ -64,6 +110,7 @@ func (a *analysis) readModules() {
 	if st := a.server; st != nil {
 		if file := a.applicationOf(st); file != "" {
 			read(file, []string{path.Dir(file)}, true, st.Folder)
+			a.markRoot(file)
 			a.markStarted(file)
 		}
 	}
@@ -82,7 +129,7 @@ func (a *analysis) readInline(st *shell.Step, read func(file string, folders []s
 	if code == "" || !shell.Known(code) {
 		return
 	}
-	m := module{path: st.Path, parsed: python.Scan([]byte(code)), main: st.Fatal || st.Exec, started: !st.Tested, folder: st.Folder}
+	m := module{path: st.Path, parsed: python.Scan([]byte(code)), main: st.Fatal || st.Exec, started: !st.Tested, folder: st.Folder, root: true}
 	m.parsed.MoveLines(func(line int) int {
 		if first == 0 {
 			return st.Line
@@ -92,18 +139,20 @@ func (a *analysis) readInline(st *shell.Step, read func(file string, folders []s
 	if m.parsed.Problem != "" && first > 0 {
 		a.add(shell.Finding{Check: "C18", Warning: !st.Fatal, Path: st.Path, Line: first, Problem: "the here-document is no Python: " + m.parsed.Problem, Hint: "its lines are counted from its own first"})
 	}
+	folder := ""
+	if a.tree.Within(st.Folder) { // Python looks for modules in the folder it is in
+		folder = a.relativeFolder(st.Folder)
+		for _, i := range m.parsed.Imports {
+			m.imports = append(m.imports, a.importedFiles(path.Join(folder, "inline.py"), i, []string{folder})...)
+		}
+	}
 	if st == a.server {
 		a.modules = append(a.modules, m)
 	} else {
 		a.inline = append(a.inline, m)
 	}
-	if a.tree.Within(st.Folder) { // Python looks for modules in the folder it is in
-		folder := a.relativeFolder(st.Folder)
-		for _, i := range m.parsed.Imports {
-			for _, imported := range a.importedFiles(path.Join(folder, "inline.py"), i, []string{folder}) {
-				read(imported, []string{folder}, m.main, st.Folder)
-			}
-		}
+	for _, imported := range m.imports {
+		read(imported, []string{folder}, m.main, st.Folder)
 	}
 }
 
@@ -126,6 +175,39 @@ func (a *analysis) markStarted(file string) {
 	for i := range a.modules {
 		a.modules[i].started = a.modules[i].started || a.modules[i].path == file
 	}
+}
+
+// markRoot notes a file that some command runs.
+func (a *analysis) markRoot(file string) {
+	for i := range a.modules {
+		a.modules[i].root = a.modules[i].root || a.modules[i].path == file
+	}
+}
+
+// programs are the modules that are one process each: what a command runs, first,
+// and all that this imports, as long as these are not too many in all.
+func (a *analysis) programs() (programs [][]module) {
+	at, total := map[string]int{}, 0
+	for i, m := range a.modules {
+		at[m.path] = i
+	}
+	for _, m := range a.withInline() {
+		if !m.root {
+			continue
+		}
+		members, seen := []module{m}, map[string]bool{m.path: true}
+		for i := 0; i < len(members) && total+len(members) < maxMembers; i++ {
+			for _, p := range members[i].imports {
+				if j, ok := at[p]; ok && !seen[p] {
+					seen[p] = true
+					members = append(members, a.modules[j])
+				}
+			}
+		}
+		programs = append(programs, members)
+		total += len(members)
+	}
+	return programs
 }
 
 // relativeFolder is a folder relative to the root, "." for the root.

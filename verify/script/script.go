@@ -9,6 +9,8 @@ package script
 
 import (
 	"cmp"
+	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -32,6 +34,7 @@ type Options struct {
 	Image        *image.Image // nil: nothing is known of the machine
 	Port         int          // where the grader looks for the server; 0: unknown
 	StartSeconds float64      // limit of the start; 0: none
+	BodyBytes    int          // of the largest requests; 0: small ones alone
 }
 
 // Analysis is the outcome.
@@ -61,6 +64,12 @@ func Analyse(s Submission, o Options) Analysis {
 		return a.finish()
 	}
 	a.checkText(entry)
+	if program, _ := shell.Interpreter(entry.Data); program != "" && !isShellName(program) {
+		a.add(shell.Finding{Check: "C18", Warning: true, Path: EntryPath, Line: 1, Problem: fmt.Sprintf("asks for %s: a grader that starts it with bash cannot", program),
+			Hint: "begin it with #!/bin/sh, and start the program from there"})
+		a.result.Undecided = fmt.Sprintf("serve.sh is a program of %s and no shell script: what it does is not followed", path.Base(program))
+		return a.finish()
+	}
 	file := a.parse(EntryPath, entry.Data)
 	if file == nil {
 		return a.finish()
@@ -83,6 +92,8 @@ type analysis struct {
 	modules  []module
 	inline   []module        // Python that stands in commands of the main path
 	brought  map[string]bool // distributions of the submission, once asked for
+
+	redirected []int // lines of serve.sh on which a version is taken for a redirection
 
 	shippedWheels []Wheel // those of which something was read, by path
 }
@@ -108,7 +119,9 @@ func (a *analysis) check() {
 	a.checkPaths()
 	a.checkEnvironment()
 	a.checkVariables()
+	a.checkQuestions()
 	a.checkNetwork()
+	a.checkBodies()
 	a.checkBranches()
 	a.checkCompilers()
 	a.checkPackages()

@@ -299,6 +299,15 @@ func TestBounds(t *testing.T) {
 		"brackets":   strings.Repeat("(", 5000) + "\n",
 		"braces":     "echo {1..1000}{1..1000}{1..1000}\n",
 		"read":       "while read x; do echo $x; done < /dev/zero\n",
+		"copies":     strings.Repeat("cp -r . /tmp/a\ncp -r /tmp /tmp/b\ncp -r /tmp/b/. /tmp/a/c\n", 40),
+		"products":   "a=({1..200}); for i in {1..6}; do a=(\"${a[@]}\" \"${a[@]}\" \"${a[@]}\" \"${a[@]}\"); done\n",
+		"questions":  strings.Repeat("if nvidia-smi; then A=1; else B=1; fi\n", 1300),
+		"nested":     strings.Repeat("$(echo ", 200) + "a" + strings.Repeat(")", 200) + "\n",
+		"here":       strings.Repeat("cat > /tmp/f <<EOF\n$X ${Y:-a}\nEOF\n", 1500),
+		"endless":    "yes" + strings.Repeat(" | cat", 5000) + "\n",
+		"processes":  "cat" + strings.Repeat(" <(echo a)", 3000) + "\n",
+		"trap":       "f() { trap f ERR; false; }\nf\n",
+		"names":      "a=b; b=a; echo $((a)) ${!a}; declare -n r=r; echo $r\n",
 		"arithmetic": "for ((;;)); do ((x=2**62)); done\n",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,6 +34,8 @@ func serverOf(argv []string) (name string, args []string) {
 			return "sglang", p.Args
 		case p.Module == "uvicorn" || p.Module == "gunicorn" || p.Module == "hypercorn":
 			return p.Module, p.Args
+		case p.Module == "lmdeploy" && len(p.Args) > 1 && p.Args[0] == "serve" && p.Args[1] == "api_server":
+			return "lmdeploy", p.Args[2:]
 		case strings.HasPrefix(p.Module, "llama_cpp.server"):
 			return "llama_cpp", p.Args
 		}
@@ -53,7 +55,20 @@ func serverOf(argv []string) (name string, args []string) {
 		}
 	case "uvicorn", "gunicorn", "hypercorn", "llama-server":
 		return base, argv[1:]
-	case "text-generation-launcher", "ollama", "tritonserver", "lmdeploy":
+	case "lmdeploy":
+		if len(argv) > 2 && argv[1] == "serve" && argv[2] == "api_server" {
+			return base, argv[3:]
+		}
+	case "ollama":
+		if len(argv) > 1 && argv[1] == "serve" {
+			return base, argv[2:]
+		}
+	case "trtllm-serve":
+		if len(argv) > 1 && argv[1] == "serve" {
+			argv = argv[1:]
+		}
+		return base, argv[1:]
+	case "text-generation-launcher", "tritonserver":
 		return base, argv[1:]
 	}
 	return "", nil

@@ -18,6 +18,7 @@ const (
 	maxSourceBytes  = 64 << 20 // of one file
 	maxSourcesBytes = 64 << 20 // of all
 	maxSourceFiles  = 200
+	maxUnpacked     = 1000 // times a wheel's size: deflate's limit
 )
 
 // Wheel is what a shipped wheel says of the programs that it brings.
@@ -26,6 +27,9 @@ type Wheel struct {
 	Distribution string            // normalised
 	Scripts      map[string]string // console scripts: the module that each starts
 	Sources      map[string][]byte // by installed path, as "package/module.py"
+	Hooks        []string          // .pth files, which Python reads as it starts
+	Unpacked     int64             // bytes, as its directory says; 0: not known
+	Modules      int               // .py files, which pip compiles
 }
 
 // ReadWheel reads from a wheel of size bytes the source of what a shell script
@@ -41,8 +45,17 @@ func ReadWheel(file string, r io.ReaderAt, size int64, words map[string]bool) (W
 	}
 	in := wheelReader{members: map[string]*zip.File{}, left: maxSourcesBytes}
 	for _, f := range archive.File {
-		in.members[installedPath(f.Name)] = f
+		name := installedPath(f.Name)
+		in.members[name] = f
+		if path.Ext(name) == ".py" {
+			w.Modules++
+		}
+		w.Unpacked = min(w.Unpacked+int64(min(f.UncompressedSize64, uint64(maxUnpacked*size))), maxUnpacked*size)
+		if path.Ext(name) == ".pth" && !strings.Contains(name, "/") && w.Distribution != "setuptools" {
+			w.Hooks = append(w.Hooks, name)
+		}
 	}
+	slices.Sort(w.Hooks)
 	if err := w.readScripts(&in); err != nil {
 		return w, fmt.Errorf("read entry_points.txt of %s: %w", file, err)
 	}
@@ -261,10 +274,10 @@ func (w *Wheel) declaring(file string) (string, python.Module) {
 	return file, python.Module{OpenEnded: python.ReadsNone}
 }
 
-// normalWheels orders wheels, and leaves out those that say nothing.
+// normalWheels orders wheels, and leaves out those of which nothing was read.
 func normalWheels(wheels []Wheel) (kept []Wheel) {
 	for _, w := range wheels {
-		if len(w.Sources) > 0 {
+		if len(w.Sources)+len(w.Hooks) > 0 || w.Unpacked > 0 {
 			w.Distribution = image.NormalName(w.Distribution)
 			kept = append(kept, w)
 		}

@@ -1,12 +1,17 @@
 package python
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // block is a compound statement whose body the next, deeper lines are.
 type block struct {
 	column int
 	kind   string   // its first word; "never" for what no interpreter runs
 	within []string // calls of with statements, this one's and those around it
+
+	function function // of a def; of a class its name
 }
 
 // reader turns logical lines into a Module.
@@ -19,6 +24,8 @@ type reader struct {
 	bound     map[string]int    // how often a name is assigned
 	constants map[string]string // the strings among them
 	calls     int               // how many were looked at for what they set
+
+	wantsKeys bool // the source has a word of which readKeys is to know
 
 	argv     int  // line where sys.argv is used other than as a whole; 0: nowhere
 	readArgv bool // sys.argv is used at all
@@ -51,7 +58,8 @@ func (r *reader) logicalLine(l logicalLine) {
 	if header && kind == "with" {
 		within = r.withCalls(tokens, within)
 	}
-	own := block{l.column, kind, within}
+	own := block{column: l.column, kind: kind, within: within}
+	r.readFunction(tokens, &own)
 	r.definition(tokens)
 	r.statements(tokens, own, header)
 	r.readAssignment(tokens)
@@ -62,9 +70,17 @@ func (r *reader) logicalLine(l logicalLine) {
 	first := len(r.module.Calls)
 	r.readCalls(tokens)
 	optional, deferred, _ := r.placed(nil)
-	for i := first; i < len(r.module.Calls); i++ {
-		r.module.Calls[i].Optional, r.module.Calls[i].Deferred = optional, deferred
+	in := r.function()
+	if kind == "def" && !r.is(tokens[len(tokens)-1], ":") {
+		in = own.function // its body stands on this line
 	}
+	for i := first; i < len(r.module.Calls); i++ {
+		r.module.Calls[i].Optional, r.module.Calls[i].Deferred, r.module.Calls[i].in = optional, deferred, in
+	}
+	if r.wantsKeys {
+		r.readKeys(tokens)
+	}
+	r.readNames(tokens)
 	r.readConstant(tokens)
 	r.readEnvironment(tokens)
 	r.readTable(tokens)
@@ -109,8 +125,14 @@ func (r *reader) withCalls(tokens []token, within []string) []string {
 		return within
 	}
 	for i, t := range tokens {
-		if i > 0 && r.is(t, "(") && tokens[i-1].kind == nameToken {
-			if name := r.chainBefore(tokens, i); name != "" {
+		switch name := ""; {
+		case i == 0:
+		case r.is(t, "(") && tokens[i-1].kind == nameToken:
+			if name = r.chainBefore(tokens, i); name != "" && !(lastPart(name) == "device" && r.isCPU(tokens[i+1:])) {
+				within = append(within, name)
+			}
+		case r.is(t, ":", ",", "as", ")") && tokens[i-1].kind == nameToken: // "with name:"
+			if name = r.assigned[r.chainBefore(tokens, i)]; name != "" {
 				within = append(within, name)
 			}
 		}
@@ -119,6 +141,11 @@ func (r *reader) withCalls(tokens []token, within []string) []string {
 		}
 	}
 	return within
+}
+
+// isCPU reports whether tokens begin with the whole arguments ("cpu").
+func (r *reader) isCPU(tokens []token) bool {
+	return len(tokens) > 1 && strings.Trim(r.text(tokens[0]), `"'`) == "cpu" && r.is(tokens[1], ")")
 }
 
 // chainBefore returns the dotted name that ends before tokens[end].

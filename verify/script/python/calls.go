@@ -168,27 +168,20 @@ func (r *reader) readTable(tokens []token) {
 
 // readAssignment notes "name = call(...)", also "self.name: Type = call(...)".
 func (r *reader) readAssignment(tokens []token) {
-	if tokens[0].kind != nameToken {
+	target, start := r.target(tokens)
+	if target == "" {
 		return
 	}
-	equals := slices.IndexFunc(tokens[:min(len(tokens), 64)], func(t token) bool { return r.is(t, "=", "(") })
-	if equals < 0 || !r.is(tokens[equals], "=") {
-		return
-	}
-	target := tokens[:equals]
-	if colon := slices.IndexFunc(target, func(t token) bool { return r.is(t, ":") }); colon >= 0 {
-		target = target[:colon]
-	}
-	at := equals + 1
+	at := start
 	for at < len(tokens) && (tokens[at].kind == nameToken || r.is(tokens[at], ".")) {
 		at++
 	}
 	value := ""
-	if at < len(tokens) && r.is(tokens[at], "(") {
-		value = r.joined(tokens[equals+1 : at])
+	if at < len(tokens) && r.is(tokens[at], "(") && !(r.is(tokens[at-1], "device") && r.isCPU(tokens[at+1:])) {
+		value = r.joined(tokens[start:at])
 	}
 	if r.assigned == nil {
 		r.assigned = map[string]string{}
 	}
-	r.assigned[r.joined(target)] = value
+	r.assigned[target] = value
 }

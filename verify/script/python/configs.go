@@ -3,6 +3,7 @@ package python
 import (
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
 
 	"slipway/manifest"
@@ -31,6 +32,41 @@ var quantizers = map[string][]need{
 	"auto-round":         {{"auto-round"}},
 }
 
+// QuantizationOf returns the quant_method of a config.json, in lower case, or "".
+func QuantizationOf(data []byte) string {
+	var config struct {
+		Quantization struct {
+			Method string `json:"quant_method"`
+		} `json:"quantization_config"`
+	}
+	if manifest.DecodeLoose(data, &config) != nil {
+		return ""
+	}
+	return strings.ToLower(config.Quantization.Method)
+}
+
+// CodeOf returns the repositories whose code a config.json names in auto_map, as
+// "org/name--module.Class", sorted. Source: transformers, dynamic_module_utils.py.
+func CodeOf(data []byte) (repositories []string) {
+	var config struct {
+		AutoMap map[string]json.RawMessage `json:"auto_map"`
+	}
+	if manifest.DecodeLoose(data, &config) != nil {
+		return nil
+	}
+	for _, value := range config.AutoMap {
+		var one string
+		if json.Unmarshal(value, &one) != nil {
+			continue
+		}
+		if repository, _, other := strings.Cut(one, "--"); other && !slices.Contains(repositories, manifest.Clip(repository)) {
+			repositories = append(repositories, manifest.Clip(repository))
+		}
+	}
+	slices.Sort(repositories)
+	return repositories
+}
+
 // RequirementsOfConfig lists the distributions that transformers needs for what a
 // model's configuration says: a config.json (quantization) or
 // preprocessor_config.json (images). They count only where transformers loads
@@ -39,9 +75,6 @@ var quantizers = map[string][]need{
 func RequirementsOfConfig(p string, data []byte) []Requirement {
 	l := requirementList{path: p}
 	var config struct {
-		Quantization struct {
-			Method string `json:"quant_method"`
-		} `json:"quantization_config"`
 		ImageProcessor string `json:"image_processor_type"`
 		VideoProcessor string `json:"video_processor_type"`
 	}
@@ -51,7 +84,7 @@ func RequirementsOfConfig(p string, data []byte) []Requirement {
 	}
 	switch path.Base(p) {
 	case "config.json":
-		if method := strings.ToLower(config.Quantization.Method); quantizers[method] != nil {
+		if method := QuantizationOf(data); quantizers[method] != nil {
 			l.add(quantizers[method], "transformers loads quant_method \""+method+"\" with it", 0)
 		}
 	case "preprocessor_config.json":

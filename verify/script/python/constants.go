@@ -61,7 +61,11 @@ func (r *reader) readEnvironment(tokens []token) {
 		switch {
 		case !plain:
 		case i+4 < len(tokens) && r.is(tokens[i+4], "=", "+="):
-			r.module.Sets = append(r.module.Sets, name)
+			setting := Setting{Name: name, Line: int(tokens[i].line)}
+			if r.is(tokens[i+4], "=") && i+5 < len(tokens) {
+				setting.Value = r.plainString(tokens[i+5:])
+			}
+			r.module.Sets = append(r.module.Sets, setting)
 		case !guarded && (i == 0 || i > 1 && r.is(tokens[i-1], ".") && r.is(tokens[i-2], "os") || !r.is(tokens[i-1], ".")):
 			r.module.Environment = append(r.module.Environment, Variable{name, int(tokens[i].line)})
 		}
@@ -69,7 +73,11 @@ func (r *reader) readEnvironment(tokens []token) {
 	for _, c := range r.module.Calls[r.calls:] {
 		if name := c.Name; strings.HasSuffix(name, "environ.setdefault") || strings.HasSuffix(name, "putenv") {
 			if len(c.Arguments) > 0 && c.Arguments[0].Literal != nil {
-				r.module.Sets = append(r.module.Sets, *c.Arguments[0].Literal)
+				setting := Setting{Name: *c.Arguments[0].Literal, Line: c.Line}
+				if len(c.Arguments) > 1 {
+					setting.Value = c.Arguments[1].Literal
+				}
+				r.module.Sets = append(r.module.Sets, setting)
 			}
 		}
 		if strings.HasSuffix(c.Name, "environ.update") || strings.HasSuffix(c.Name, "load_dotenv") {

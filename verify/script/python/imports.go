@@ -45,7 +45,7 @@ func (r *reader) imported(tokens []token, inBody *block) {
 	if r.is(tokens[0], "from") {
 		base.Module = module()
 		if at < len(tokens) && r.is(tokens[at], "import") && base.Module != "" {
-			base.Names = r.importedNames(tokens[at+1:])
+			base.Names = r.importedNames(base.Module, tokens[at+1:])
 			r.module.Imports = append(r.module.Imports, base)
 		}
 		return
@@ -56,7 +56,9 @@ func (r *reader) imported(tokens []token, inBody *block) {
 			return
 		}
 		r.module.Imports = append(r.module.Imports, one)
-		if at < len(tokens) && r.is(tokens[at], "as") {
+		r.module.aliases[rootOf(one.Module)] = rootOf(one.Module)
+		if at+1 < len(tokens) && r.is(tokens[at], "as") {
+			r.module.aliases[r.text(tokens[at+1])] = one.Module
 			at += 2
 		}
 		if at >= len(tokens) || !r.is(tokens[at], ",") {
@@ -66,17 +68,24 @@ func (r *reader) imported(tokens []token, inBody *block) {
 	}
 }
 
-// importedNames lists what follows "import" in "from a import (b as c, d)".
-func (r *reader) importedNames(tokens []token) (names []string) {
+// importedNames lists what follows "import" in "from a import (b as c, d)", and
+// notes which names that binds.
+func (r *reader) importedNames(module string, tokens []token) (names []string) {
 	wanted := true
-	for _, t := range tokens {
+	for i, t := range tokens {
 		switch {
 		case r.is(t, ";", ")"):
 			return names
 		case r.is(t, ","):
 			wanted = true
 		case wanted && (t.kind == nameToken || r.is(t, "*")):
-			names = append(names, r.text(t))
+			name := r.text(t)
+			names = append(names, name)
+			bound := name
+			if i+2 < len(tokens) && r.is(tokens[i+1], "as") {
+				bound = r.text(tokens[i+2])
+			}
+			r.module.aliases[bound] = module + "." + name
 			wanted = false
 		}
 	}

@@ -9,7 +9,11 @@
 // Optional. A source that is no Python at all has a Problem.
 package python
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // maxSourceBytes bounds what is scanned; a token takes 16 bytes.
 const maxSourceBytes = 4 << 20
@@ -31,12 +35,17 @@ type Module struct {
 
 	Constants   map[string]string // names of the module that are bound once, to a plain string
 	Environment []Variable        // variables without which the module's import fails
-	Sets        []string          // variables that the module sets itself
+	Sets        []Setting         // variables that the module sets itself
 	SetsMore    bool              // it sets others, which cannot be told
 
 	Problem string // why the source is no Python; what comes before it was read
 
-	defines map[string]bool // functions and classes
+	defines map[string]bool   // functions and classes
+	aliases map[string]string // names that imports bind, and what they are
+	keys    []key
+	names   map[string][]ModelName // by what they are given to, as NameOf has it
+	takes   map[string]string      // names that take the value of another
+	shown   map[string]bool        // dicts by name: whether the source shows all their keys
 }
 
 // Option is what one add_argument call declares, by argparse's rules.
@@ -47,7 +56,16 @@ type Option struct {
 	TakesValue bool
 	NArgs      string   // as argparse has it: "", "?", "*", "+", "2", "..." (the rest)
 	Choices    []string // nil: any
+	Default    string   // its source, "" where there is none
 	Line       int
+}
+
+// Setting is a variable of the environment that a module sets. Value is nil where
+// it is no plain string.
+type Setting struct {
+	Name  string
+	Value *string
+	Line  int
 }
 
 // Import is one imported module. Of "from a import b" it is a.
@@ -63,10 +81,12 @@ type Import struct {
 type Call struct {
 	Name      string // dotted as written: "AutoModel.from_pretrained"; ".to" where a call's result is called upon
 	Arguments []Argument
-	Within    []string // names of the calls in the with statements around it, outermost first
+	Within    []string // calls of the with statements around it, and those whose result a name in them has, outermost first
 	Line      int
 	Optional  bool // as an import's
 	Deferred  bool // as an import's
+
+	in function
 }
 
 // Argument is one argument of a call.
@@ -106,6 +126,9 @@ func (c *Call) Keyword(name string) (Argument, bool) {
 	return Argument{}, false
 }
 
+// Defines reports whether the module has a function or class of a name.
+func (m *Module) Defines(name string) bool { return m.defines[name] }
+
 // Scan reads a source file: text that Python 3.8 to 3.14 would accept gives no
 // Problem. It never fails, takes time linear in the source's size, and holds on
 // to the source.
@@ -114,7 +137,8 @@ func Scan(source []byte) Module {
 		return Module{Problem: fmt.Sprintf("its %d bytes are more than is read of a source file", len(source)),
 			OpenEnded: "it was not read"}
 	}
-	r := reader{src: trimMark(string(source)), module: Module{defines: map[string]bool{}}, bound: map[string]int{}, constants: map[string]string{}}
+	r := reader{src: trimMark(string(source)), module: Module{defines: map[string]bool{}, aliases: map[string]string{}}, bound: map[string]int{}, constants: map[string]string{}}
+	r.wantsKeys = slices.ContainsFunc(telling, func(word string) bool { return strings.Contains(r.src, word) })
 	t := tokenizer{src: r.src, line: 1}
 	for {
 		line, ok := t.next()
@@ -126,6 +150,7 @@ func Scan(source []byte) Module {
 	r.module.Problem = t.problem
 	r.module.Constants = r.constantsOnce()
 	r.readOptions()
+	r.module.readOptionNames()
 	return r.module
 }
 
@@ -155,6 +180,14 @@ func (m *Module) MoveLines(moved func(line int) int) {
 	}
 	for i := range m.Tables {
 		m.Tables[i].Line = moved(m.Tables[i].Line)
+	}
+	for i := range m.Sets {
+		m.Sets[i].Line = moved(m.Sets[i].Line)
+	}
+	for _, names := range m.names {
+		for i := range names {
+			names[i].Line = moved(names[i].Line)
+		}
 	}
 	for i := range m.Environment {
 		m.Environment[i].Line = moved(m.Environment[i].Line)

@@ -191,6 +191,8 @@ func (o *Option) settings(c *Call) {
 			o.Required = a.Text == "True"
 		case "nargs":
 			o.NArgs = nargs(a)
+		case "default":
+			o.Default = a.Text
 		case "choices":
 			o.Choices = stringList(a.Text)
 		}

@@ -12,18 +12,19 @@ type Requirement struct {
 	Why          string
 	Path         string
 	Line         int
+	Perhaps      bool // whether the source needs it cannot be told
 }
 
 // rule is one line of the table: calls that need distributions.
 type rule struct {
-	call    string   // last part of the call's name, or "Class.method": the last two
-	keyword string   // argument that it must have; "" any
-	values  []string // texts or literals of which the argument must have one; "!None": any but None and False
-	within  string   // call of a with statement around it
-	imports []string // root of a module that the source must import, if any is named
-	except  []string // parts of the receiver's name that tell other calls of the name apart
-	needs   []need
-	why     string
+	call     string   // last part of the call's name, or "Class.method": the last two
+	keyword  string   // argument that it must have; "" any
+	values   []string // texts or literals of which the argument must have one; "!None": any but None and False
+	inDevice bool     // it stands below with torch.device(...)
+	imports  []string // root of a module that the source must import, if any is named
+	except   []string // parts of the receiver's name that tell other calls of the name apart
+	needs    []need
+	why      string
 }
 
 // need is a distribution, and others that serve as well.
@@ -49,7 +50,7 @@ var rules = []rule{
 		needs: []need{{"accelerate"}}, why: "from_pretrained(tp_plan=...) requires accelerate"},
 	{call: "from_pretrained", keyword: "low_cpu_mem_usage", values: []string{"True"}, imports: ofTransformers, except: noModel,
 		needs: []need{{"accelerate"}}, why: "from_pretrained(low_cpu_mem_usage=True) requires accelerate"},
-	{call: "from_pretrained", within: "torch.device", imports: ofTransformers, except: noModel,
+	{call: "from_pretrained", inDevice: true, imports: ofTransformers, except: noModel,
 		needs: []need{{"accelerate"}}, why: "from_pretrained below \"with torch.device(...)\" requires accelerate"},
 	{call: "pipeline", keyword: "device_map", values: given, imports: ofTransformers,
 		needs: []need{{"accelerate"}}, why: "pipeline(device_map=...) requires accelerate"},
@@ -98,6 +99,16 @@ var rules = []rule{
 	{call: "read_excel", imports: []string{"pandas"}, needs: []need{{"openpyxl"}}, why: "Excel files require openpyxl"},
 }
 
+// rulesOf are the rules by the last part of their call, in order.
+var rulesOf = func() map[string][]*rule {
+	by := map[string][]*rule{}
+	for i := range rules {
+		name := lastPart(rules[i].call)
+		by[name] = append(by[name], &rules[i])
+	}
+	return by
+}()
+
 // importRules are names whose import alone needs a distribution.
 var importRules = []struct {
 	module, name string
@@ -111,10 +122,14 @@ var importRules = []struct {
 	{"pydantic", "EmailStr", []need{{"email-validator"}}, "EmailStr requires email-validator"},
 }
 
-// Requirements lists the distributions that a module's calls need beyond what it
-// imports, each once with the first place that needs it.
+// Requirements lists what RequirementsOf does of a program of one module.
 func Requirements(path string, m Module) []Requirement {
-	l := requirementList{path: path}
+	return RequirementsOf([]Source{{path, &m}})
+}
+
+// requirements lists those of one module of a program.
+func (p *program) requirements(at int, s Source) []Requirement {
+	l, m := requirementList{path: s.Path}, s.Module
 	roots := map[string]bool{}
 	for _, i := range m.Imports {
 		roots[rootOf(i.Module)] = true
@@ -124,22 +139,61 @@ func Requirements(path string, m Module) []Requirement {
 			}
 		}
 	}
-	defaultDevice := 0
 	for i := range m.Calls {
-		c := &m.Calls[i]
-		if strings.HasSuffix(c.Name, "set_default_device") && defaultDevice == 0 {
-			defaultDevice = c.Line
-		}
-		for j := range rules {
-			if r := &rules[j]; r.matches(c, roots) && !m.defines[lastPart(c.Name)] {
+		c := m.Calls[i].applied()
+		for _, r := range rulesOf[lastPart(m.resolved(c.Name))] {
+			if m.defines[lastPart(c.Name)] || !r.applies(m, c, roots) {
+				continue
+			}
+			if r.keyword == "" {
 				l.add(r.needs, r.why, c.Line)
+				continue
+			}
+			p.checkKeyword(r, m, c, &l)
+		}
+	}
+	p.deviceRequirements(at, &l)
+	return l.list
+}
+
+// applied is the call that functools.partial prepares, or the call itself.
+func (c *Call) applied() *Call {
+	if lastPart(c.Name) != "partial" || len(c.Arguments) == 0 || lastPart(c.Arguments[0].Text) == "" {
+		return c
+	}
+	called := *c
+	called.Name, called.Arguments = c.Arguments[0].Text, c.Arguments[1:]
+	return &called
+}
+
+// checkKeyword adds what a call needs whose keyword a rule asks for: where it is
+// written in the call, or reaches it by a ** argument.
+func (p *program) checkKeyword(r *rule, m *Module, c *Call, l *requirementList) {
+	if a, ok := c.Keyword(r.keyword); ok {
+		if r.takes(a) {
+			l.add(r.needs, r.why, c.Line)
+		}
+		return
+	}
+	for _, a := range c.Arguments {
+		if a.Keyword != "**" {
+			continue
+		}
+		if p.spreads++; p.spreads > maxSpreads {
+			return
+		}
+		for _, k := range p.keys[r.keyword] {
+			if !r.takes(k.Argument) {
+				continue
+			}
+			switch carried, certain := p.carries(m, c, a.Text, k.in, k.key); {
+			case carried && certain:
+				l.add(r.needs, r.why, c.Line)
+			case carried:
+				l.addPerhaps(r.needs, r.why+", if its ** argument has that", c.Line, true)
 			}
 		}
 	}
-	if defaultDevice > 0 && roots["transformers"] && slices.ContainsFunc(m.Calls, loadsModel) {
-		l.add([]need{{"accelerate"}}, "from_pretrained after torch.set_default_device(...) requires accelerate", defaultDevice)
-	}
-	return l.list
 }
 
 // loadsModel reports whether a call is a model's from_pretrained.
@@ -151,23 +205,20 @@ func containsAny(text string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(text, p) })
 }
 
-func (r *rule) matches(c *Call, roots map[string]bool) bool {
-	if c.Name != r.call && !strings.HasSuffix(c.Name, "."+r.call) || containsAny(c.Name, r.except) {
+// applies reports whether a call is one that a rule speaks of, but for its keyword.
+func (r *rule) applies(m *Module, c *Call, roots map[string]bool) bool {
+	name := m.resolved(c.Name)
+	if name != r.call && !strings.HasSuffix(name, "."+r.call) || containsAny(name, r.except) {
 		return false
 	}
 	if len(r.imports) > 0 && !slices.ContainsFunc(r.imports, func(root string) bool { return roots[root] }) {
 		return false
 	}
-	if r.within != "" && !slices.Contains(c.Within, r.within) {
-		return false
-	}
-	if r.keyword == "" {
-		return true
-	}
-	a, ok := c.Keyword(r.keyword)
-	if !ok {
-		return false
-	}
+	return !r.inDevice || m.withinDevice(c)
+}
+
+// takes reports whether an argument has one of the values that a rule asks for.
+func (r *rule) takes(a Argument) bool {
 	return slices.ContainsFunc(r.values, func(v string) bool {
 		if v == "!None" {
 			return a.Text != "None" && a.Text != "False"
@@ -183,9 +234,20 @@ type requirementList struct {
 }
 
 func (l *requirementList) add(needs []need, why string, line int) {
+	l.addPerhaps(needs, why, line, false)
+}
+
+// addPerhaps adds distributions that may not be needed. What is certain takes the
+// place of what is not.
+func (l *requirementList) addPerhaps(needs []need, why string, line int, perhaps bool) {
 	for _, n := range needs {
-		if !slices.ContainsFunc(l.list, func(r Requirement) bool { return r.Distribution == n[0] }) {
-			l.list = append(l.list, Requirement{Distribution: n[0], Or: n[1:], Why: why, Path: l.path, Line: line})
+		one := Requirement{Distribution: n[0], Or: n[1:], Why: why, Path: l.path, Line: line, Perhaps: perhaps}
+		at := slices.IndexFunc(l.list, func(r Requirement) bool { return r.Distribution == n[0] })
+		switch {
+		case at < 0:
+			l.list = append(l.list, one)
+		case l.list[at].Perhaps && !perhaps:
+			l.list[at] = one
 		}
 	}
 }

@@ -33,18 +33,81 @@ func TestRequirements(t *testing.T) {
 		{"slow tokenizer", head + "t = LlamaTokenizer.from_pretrained(p)", "sentencepiece"},
 		{"fast tokenizer", head + "t = LlamaTokenizerFast.from_pretrained(p)\nu = AutoTokenizer.from_pretrained(p)", ""},
 		{"pipeline", head + "p = pipeline('text-generation', model=x)", ""},
+		{"dictionary", head + "kw = {'device_map': 'cuda'}\nm = AutoModel.from_pretrained(p, **kw)", "accelerate"},
+		{"dictionary by dict", head + "def load():\n  kw = dict(device_map='cuda')\n  return AutoModel.from_pretrained(p, **kw)", "accelerate"},
+		{"dictionary by subscript", head + "kw = {}\nkw['device_map'] = 'cuda'\nm = AutoModel.from_pretrained(p, **kw)", "accelerate"},
+		{"dictionary by update", head + "kw = {}\nkw.update(device_map='cuda')\nm = AutoModel.from_pretrained(p, **kw)", "accelerate"},
+		{"dictionary by setdefault", head + "kw = {}\nkw.setdefault('device_map', 'cuda')\nm = AutoModel.from_pretrained(p, **kw)", "accelerate"},
+		{"dictionary of an object", head + "class A:\n  def __init__(self):\n    self.kw = {'device_map': 0}\n  def load(self):\n    return AutoModel.from_pretrained(p, **self.kw)", "accelerate"},
+		{"dictionary in the call", head + "m = AutoModel.from_pretrained(p, **{'device_map': 'cuda'})", "accelerate"},
+		{"dictionary below a condition", head + "kw = {}\nif gpu:\n  kw['device_map'] = 'cuda'\nm = AutoModel.from_pretrained(p, **kw)", "accelerate?"},
+		{"dictionary from elsewhere", head + "base = {'device_map': 'cuda'}\nkw = {**base}\nm = AutoModel.from_pretrained(p, **kw)", "accelerate?"},
+		{"dictionary in a dictionary", head + "C = {'model': {'device_map': 'cuda'}}\nm = AutoModel.from_pretrained(p, **C['model'])", "accelerate?"},
+		{"wrapper", head + "def load(p, **kw):\n  return AutoModel.from_pretrained(p, **kw)\nm = load(p, device_map='cuda')", "accelerate"},
+		{"wrapper that is a class", head + "class M:\n  def __init__(self, p, **kw):\n    self.m = AutoModel.from_pretrained(p, **kw)\nm = M(p, device_map='cuda')", "accelerate"},
+		{"wrapper of a dictionary", head + "C = {'device_map': 'cuda'}\ndef load(p, **kw):\n  return AutoModel.from_pretrained(p, **kw)\nm = load(p, **C)", "accelerate?"},
+		{"partial", head + "from functools import partial\nload = partial(AutoModel.from_pretrained, device_map='cuda')", "accelerate"},
+		{"other rows", head + "kw = {'attn_implementation': 'flash_attention_2', 'load_in_4bit': True}\nm = AutoModel.from_pretrained(p, **kw)", "bitsandbytes accelerate flash-attn"},
+		{"no dictionary of the call", head + "C = {'device_map': 'cuda'}\nm = AutoModel.from_pretrained(p)", ""},
+		{"another dictionary", head + "C = {'device_map': 'cuda'}\nkw = {'dtype': 'auto'}\nm = AutoModel.from_pretrained(p, **kw)", ""},
+		{"dictionary without device_map", head + "kw = {'device_map': None}\nm = AutoModel.from_pretrained(p, **kw)", ""},
+		{"dictionary of a tokenizer", head + "kw = {'device_map': 'cuda'}\nt = AutoTokenizer.from_pretrained(p, **kw)", ""},
+		{"wrapper without device_map", head + "C = {'device_map': 'cuda'}\ndef load(p, **kw):\n  return AutoModel.from_pretrained(p, **kw)\nm = load(p, dtype='auto')", ""},
+		{"another function's dictionary", head + "def a():\n  kw = {'device_map': 'cuda'}\n  show(kw)\ndef b():\n  kw = {'dtype': 'auto'}\n  return AutoModel.from_pretrained(p, **kw)", ""},
+		{"device by its own name", head + "from torch import device\nwith device('cuda'):\n  m = AutoModel.from_pretrained(p)", "accelerate"},
+		{"device by another name", head + "import torch as T\nwith T.device('cuda'):\n  m = AutoModel.from_pretrained(p)", "accelerate"},
+		{"device in a variable", head + "d = torch.device('cuda')\nwith d:\n  m = AutoModel.from_pretrained(p)", "accelerate"},
+		{"device around a function", head + "def load():\n  return AutoModel.from_pretrained(p)\ndef outer(): return load()\nwith torch.device('cuda'):\n  m = outer()", "accelerate"},
+		{"device around a method", head + "class A:\n  def load(self):\n    return AutoModel.from_pretrained(p)\na = A()\nwith torch.device('cuda'):\n  m = a.load()", "accelerate?"},
+		{"cpu", head + "torch.set_default_device('cpu')\nd = torch.device('cpu')\nwith torch.device('cpu'), d:\n  m = AutoModel.from_pretrained(p)", ""},
+		{"another context", head + "l = Lock()\nwith l:\n  m = AutoModel.from_pretrained(p)", ""},
+		{"device around another function", head + "def load():\n  return AutoModel.from_pretrained(p)\nwith torch.device('cuda'):\n  m = torch.load(q)\n  n = Own()", ""},
+		{"another module's device", "import transformers\nfrom own import device\nwith device('cuda'):\n  m = AutoModel.from_pretrained(p)", ""},
 		{"upload", "from fastapi import FastAPI, UploadFile\napp = FastAPI()", "python-multipart"},
 		{"no upload", "from fastapi import FastAPI\nimport uvicorn\nuvicorn.run(FastAPI(), host='0.0.0.0')", ""},
 		{"uvloop", "import uvicorn\nuvicorn.run(app, loop='uvloop')", "uvloop"},
 	} {
 		var got []string
 		for _, r := range Requirements("code/server.py", Scan([]byte(test.source))) {
-			got = append(got, r.Distribution)
+			mark := ""
+			if r.Perhaps {
+				mark = "?"
+			}
+			got = append(got, r.Distribution+mark)
 			if r.Path != "code/server.py" || r.Line == 0 || r.Why == "" {
 				t.Errorf("%s: %+v", test.name, r)
 			}
 		}
 		if text := strings.Join(got, " "); text != test.want {
+			t.Errorf("%s: needs %q, want %q", test.name, text, test.want)
+		}
+	}
+}
+
+// What one module of a program does to those that another loads.
+func TestRequirementsOfPrograms(t *testing.T) {
+	const model = "from transformers import AutoModel\ndef load(p, **kw):\n  return AutoModel.from_pretrained(p, **kw)\n"
+	for _, test := range []struct{ name, server, want string }{
+		{"default device", "import torch, model\ntorch.set_default_device('cuda')\nmodel.load(p)", "server accelerate"},
+		{"default device by its name", "from torch import set_default_device as s\nimport model\ns('cuda')\nmodel.load(p)", "server accelerate"},
+		{"default device, perhaps", "import torch, model\nif x:\n  torch.set_default_device('cuda')\nmodel.load(p)", "server accelerate?"},
+		{"device", "import torch\nfrom model import load\nwith torch.device('cuda'):\n  load(p)", "server accelerate"},
+		{"device, module", "import torch\nimport model as M\nwith torch.device('cuda'):\n  M.load(p)", "server accelerate"},
+		{"wrapper", "import model\nmodel.load(p, device_map='cuda')", "model accelerate"},
+		{"wrapper by its name", "from model import load\nload(p, device_map='cuda')", "model accelerate"},
+		{"clean", "import torch, model\nd = {'device_map': 'cuda'}\nmodel.load(p, dtype='auto')\nwith torch.device('cuda'):\n  torch.load(p)", ""},
+		{"another's function", "import torch, other\nother.load(p, device_map='cuda')\nwith torch.device('cuda'):\n  other.load(p)", ""},
+	} {
+		server, m := Scan([]byte(test.server)), Scan([]byte(model))
+		var got []string
+		for _, r := range RequirementsOf([]Source{{"server.py", &server}, {"code/model.py", &m}}) {
+			text := strings.TrimSuffix(strings.TrimPrefix(r.Path, "code/"), ".py") + " " + r.Distribution
+			if r.Perhaps {
+				text += "?"
+			}
+			got = append(got, text)
+		}
+		if text := strings.Join(got, ", "); text != test.want {
 			t.Errorf("%s: needs %q, want %q", test.name, text, test.want)
 		}
 	}

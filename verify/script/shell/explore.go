@@ -36,21 +36,24 @@ func Explore(file *syntax.File, t *Tree) (main *Run, branches []*Run, undecided 
 	}
 	schedule(main, nil)
 	planned := map[string]bool{}
-	for i := 0; i < len(plans) && len(branches) < maxRuns; i++ {
+	steps, followed := main.count, 0
+	for ; followed < len(plans) && len(branches) < maxRuns && steps < maxAllSteps; followed++ {
+		i := followed
 		key := fmt.Sprint(plans[i])
 		if planned[key] {
 			continue
 		}
 		planned[key] = true
 		r := Interpret(file, t, plans[i], t.Root)
+		steps += r.count
 		if len(r.Taken) < len(plans[i]) {
 			continue // one of the points is not reached this way
 		}
 		branches = append(branches, r)
 		schedule(newOnly(main, r), plans[i])
 	}
-	if len(plans) > 0 && len(branches) >= maxRuns {
-		undecided = fmt.Sprintf("%s has more than %d branches: the others were not followed", file.Name, maxRuns)
+	if followed < len(plans) || len(branches) >= maxRuns {
+		undecided = fmt.Sprintf("%s has more branches than are followed, which are %d: of the others nothing is known", file.Name, len(branches))
 	}
 	return main, branches, undecided
 }
@@ -83,6 +86,7 @@ func Interpret(file *syntax.File, t *Tree, forced map[string]int, folder string)
 		s.variables[name] = expand.Variable{Set: true, Exported: true, Kind: expand.String, Str: value}
 	}
 	s.given = maps.Clone(s.variables)
+	s.firstLineOptions(t.Submitted(file.Name).Data)
 	s.statements(file.Stmts)
 	r.Status = s.status
 	return r

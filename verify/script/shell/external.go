@@ -36,6 +36,14 @@ func (s *shell) start(args []string, given map[string]string, at syntax.Node, re
 		return
 	}
 	base := path.Base(args[0])
+	if base == "xargs" {
+		s.xargs(args, given, at)
+		return
+	}
+	if asks(args) {
+		s.interactive(strings.Join(args[:min(2, len(args))], " "))
+		return
+	}
 	if slices.Contains([]string{"bash", "sh", "dash"}, base) && len(args) > 1 {
 		if done := s.shellProgram(args, given, replaces); done {
 			return
@@ -82,6 +90,17 @@ func (s *shell) start(args []string, given map[string]string, at syntax.Node, re
 		d.choices = 2
 	}
 	s.status = s.run.choose(d)
+}
+
+// asks reports whether a program asks somebody at a terminal.
+func asks(args []string) bool {
+	switch path.Base(args[0]) {
+	case "vi", "vim", "nano", "emacs", "passwd", "dialog", "whiptail":
+		return true
+	case "pip", "pip3":
+		return len(args) > 1 && args[1] == "uninstall" && !has(args, "--yes", 'y')
+	}
+	return false
 }
 
 // clipped bounds a command line that is quoted in a sentence.
@@ -213,6 +232,7 @@ func (s *shell) record(args []string, given map[string]string, replaces bool) *S
 	st := &Step{
 		Command: Command{Argv: slices.Clone(args), Variables: variables, Path: s.path, Line: s.line(), Exec: replaces && !s.subshell},
 		Folder:  s.folder, TimeLimit: s.launch.limit, Background: s.background || s.launch.forks, Piped: s.piped,
+		Session: s.launch.session, OnFailure: s.failing,
 		Tested: s.tested > 0, Fatal: s.errexit && s.tested == 0, subshell: s.subshell, Choice: len(s.run.Taken),
 	}
 	if s.hasInput {

@@ -19,19 +19,48 @@ func FirstLine(data []byte) string {
 	return string(line)
 }
 
-// language is what a script's first line asks for.
-func language(data []byte) syntax.LangVariant {
-	line := strings.TrimRight(FirstLine(data), "\r")
-	if strings.HasPrefix(line, "#!") {
-		words := strings.Fields(strings.TrimPrefix(line, "#!"))
-		if len(words) > 1 && path.Base(words[0]) == "env" {
+// Interpreter reads a script's first line: the program that it asks for, by what
+// stands behind env, and that program's options. Both are empty without a #! line.
+func Interpreter(data []byte) (program string, options []string) {
+	line, asks := strings.CutPrefix(strings.TrimRight(FirstLine(data), "\r"), "#!")
+	words := strings.Fields(line)
+	if !asks || len(words) == 0 {
+		return "", nil
+	}
+	if path.Base(words[0]) == "env" {
+		words = words[1:]
+		for len(words) > 0 && (strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=")) {
 			words = words[1:]
 		}
-		if len(words) > 0 && slices.Contains([]string{"sh", "dash", "ash"}, path.Base(words[0])) {
-			return syntax.LangPOSIX
+		if len(words) == 0 {
+			return "", nil
 		}
 	}
+	return words[0], words[1:]
+}
+
+// language is what a script's first line asks for.
+func language(data []byte) syntax.LangVariant {
+	program, _ := Interpreter(data)
+	if slices.Contains([]string{"sh", "dash", "ash"}, path.Base(program)) {
+		return syntax.LangPOSIX
+	}
 	return syntax.LangBash
+}
+
+// firstLineOptions sets what the first line gives its shell, as in #!/bin/bash -e.
+func (s *shell) firstLineOptions(data []byte) {
+	_, options := Interpreter(data)
+	for i, word := range options {
+		if word == "-o" && i+1 < len(options) {
+			s.option(options[i+1], true)
+		}
+		if strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") {
+			for _, letter := range word[1:] {
+				s.option(string(letter), true)
+			}
+		}
+	}
 }
 
 // ParseScript parses in the language of the first line. What only bash

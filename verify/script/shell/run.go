@@ -18,6 +18,9 @@ const (
 	maxTextBytes  = 64 << 10 // of one variable or output
 	maxRuns       = 128
 	maxConditions = 3 // failures at once
+	maxAllSteps   = 60_000
+	maxList       = 4_000   // elements of an array
+	maxMade       = 100_000 // files that a run makes
 )
 
 // Run is one interpretation of serve.sh.
@@ -60,6 +63,8 @@ type Step struct {
 	TimeLimit  string // of timeout in front of it, as written
 	Background bool
 	Piped      bool
+	Session    bool   // it is given a session of its own
+	OnFailure  bool   // trap starts it for ERR
 	Tested     bool   // its failure is provided for
 	Fatal      bool   // its failure ends the shell that starts it
 	Input      string // what it reads, where that is known

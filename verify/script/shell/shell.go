@@ -8,13 +8,10 @@ package shell
 import (
 	"fmt"
 	"maps"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
-	"mvdan.cc/sh/v3/pattern"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -50,6 +47,7 @@ type shell struct {
 
 	onFailure string     // what trap runs for ERR
 	failureAt syntax.Pos // of that trap
+	failing   bool       // it runs
 	quoted    bool       // what runs stands in a word of the script: its own lines mean nothing
 
 	errexit, errtrace, nounset, pipefail, noglob, allexport, nullglob bool
@@ -66,6 +64,8 @@ type shell struct {
 	input      string
 	inputLine  int // where it begins, of a here-document
 	hasInput   bool
+	endless    bool             // what it reads does not end
+	pours      bool             // nor does what it writes, until nobody reads it
 	output     *strings.Builder // nil: nobody reads it
 	keep       bool             // redirections of exec stay
 	background bool
@@ -145,7 +145,7 @@ func (s *shell) statement(st *syntax.Stmt) {
 		s.set("!", process)
 		return
 	}
-	input, inputLine, hasInput, output := s.input, s.inputLine, s.hasInput, s.output
+	input, inputLine, hasInput, endless, output := s.input, s.inputLine, s.hasInput, s.endless, s.output
 	ok := true
 	for _, rd := range st.Redirs {
 		ok = s.redirect(rd) && ok
@@ -166,7 +166,7 @@ func (s *shell) statement(st *syntax.Stmt) {
 	if s.keep {
 		s.keep = false
 	} else {
-		s.input, s.inputLine, s.hasInput, s.output = input, inputLine, hasInput, output
+		s.input, s.inputLine, s.hasInput, s.endless, s.output = input, inputLine, hasInput, endless, output
 	}
 	s.errorExit(st)
 }
@@ -181,9 +181,9 @@ func (s *shell) errorExit(st *syntax.Stmt) {
 	}
 	if text := s.onFailure; text != "" {
 		status, at := s.status, s.at
-		s.onFailure, s.at = "", s.failureAt
+		s.onFailure, s.at, s.failing = "", s.failureAt, true
 		evaluate(s, []string{text}, nil)
-		s.at = at
+		s.at, s.failing = at, false
 		if s.flow != onward {
 			return
 		}
@@ -263,154 +263,6 @@ func (s *shell) inSub(list []*syntax.Stmt) {
 	s.status = c.status
 }
 
-func (s *shell) binary(c *syntax.BinaryCmd) {
-	switch c.Op {
-	case syntax.AndStmt, syntax.OrStmt:
-		s.tested++
-		s.statement(c.X)
-		s.tested--
-		if s.flow == onward && (s.status == 0) == (c.Op == syntax.AndStmt) {
-			s.statement(c.Y)
-		}
-	default: // a pipeline
-		var text strings.Builder
-		left := s.sub()
-		left.output, left.piped, left.errexit = &text, true, false
-		if !s.pipefail {
-			left.tested = 0
-		}
-		left.statement(c.X)
-		right := s.sub()
-		right.input, right.inputLine, right.hasInput, right.piped = clip(text.String()), 0, true, true
-		right.statement(c.Y)
-		s.status = right.status
-		if s.pipefail && s.status == 0 {
-			s.status = left.status
-		}
-	}
-}
-
-func (s *shell) ifClause(c *syntax.IfClause) {
-	if len(c.Cond) == 0 { // else
-		s.statements(c.Then)
-		return
-	}
-	s.tested++
-	s.statements(c.Cond)
-	s.tested--
-	switch {
-	case s.flow != onward:
-	case s.status == 0:
-		s.statements(c.Then)
-	default:
-		s.status = 0
-		if c.Else != nil {
-			s.ifClause(c.Else)
-		}
-	}
-}
-
-func (s *shell) while(c *syntax.WhileClause) {
-	for range maxLoop {
-		if !s.step(c.Pos()) {
-			return
-		}
-		s.tested++
-		s.statements(c.Cond)
-		s.tested--
-		stop := (s.status == 0) == c.Until
-		s.status = 0
-		if s.flow != onward || stop || s.body(c.Do) {
-			return
-		}
-	}
-	s.run.note("%s, line %d: the loop does not end by what can be known here, and was taken to end", s.path, c.Pos().Line())
-}
-
-// body runs a loop's statements once and reports whether the loop is left.
-func (s *shell) body(list []*syntax.Stmt) (leave bool) {
-	s.loops++
-	s.statements(list)
-	s.loops--
-	switch s.flow {
-	case breaking, continuing:
-		how := s.flow
-		if s.levels--; s.levels > 0 && s.loops > 0 {
-			return true
-		}
-		s.flow = onward
-		return how == breaking
-	}
-	return s.flow != onward
-}
-
-func (s *shell) forClause(c *syntax.ForClause) {
-	if c.Select {
-		s.interactive("select")
-		return
-	}
-	switch loop := c.Loop.(type) {
-	case *syntax.WordIter:
-		items := s.parameters
-		if loop.InPos.IsValid() {
-			items = s.fields(loop.Items)
-		}
-		for _, item := range items[:min(len(items), maxLoop)] {
-			if !s.step(c.Pos()) {
-				return
-			}
-			s.set(loop.Name.Value, item)
-			if s.body(c.Do) {
-				return
-			}
-		}
-	case *syntax.CStyleLoop:
-		s.optional(loop.Init)
-		for range maxLoop {
-			if !s.step(c.Pos()) || loop.Cond != nil && s.arithmetic(loop.Cond) == 0 || s.body(c.Do) {
-				return
-			}
-			s.optional(loop.Post)
-		}
-	}
-}
-
-func (s *shell) optional(x syntax.ArithmExpr) {
-	if x != nil {
-		s.arithmetic(x)
-	}
-}
-
-func (s *shell) caseClause(c *syntax.CaseClause) {
-	word := s.literal(c.Word)
-	if !Known(word) && len(c.Items) > 0 {
-		choice := s.run.choose(decision{key: s.key(c.Pos()), choices: len(c.Items), text: "in another branch of case " + source(c.Word), path: s.path, line: s.line()})
-		s.statements(c.Items[choice%len(c.Items)].Stmts)
-		return
-	}
-	through := false
-	for _, item := range c.Items {
-		if !through && !slices.ContainsFunc(item.Patterns, func(p *syntax.Word) bool { return matches(s.pattern(p), word) }) {
-			continue
-		}
-		s.statements(item.Stmts)
-		if item.Op != syntax.Fallthrough && item.Op != syntax.Resume {
-			return
-		}
-		through = item.Op == syntax.Fallthrough
-	}
-}
-
-// matches reports whether a word matches a shell pattern.
-func matches(p, word string) bool {
-	matcher, err := pattern.Regexp(p, pattern.EntireString|pattern.ExtendedOperators)
-	if err != nil {
-		return false
-	}
-	re, err := regexp.Compile(matcher)
-	return err == nil && re.MatchString(word)
-}
-
 // judge turns an answer into a status, asking for a decision where it is not
 // known.
 func (s *shell) judge(a Answer, node syntax.Node) int {
@@ -447,60 +299,4 @@ func (s *shell) print(text string) {
 	if s.output != nil && s.output.Len() < maxTextBytes {
 		s.output.WriteString(text)
 	}
-}
-
-// connects reports a redirection by which bash connects to another machine.
-func (s *shell) connects(rd *syntax.Redirect) {
-	if rd.Word == nil || s.language == syntax.LangPOSIX || !strings.HasPrefix(source(rd.Word), "/dev/") {
-		return
-	}
-	parts := strings.Split(s.literal(rd.Word), "/")
-	if len(parts) != 5 || parts[2] != "tcp" && parts[2] != "udp" || slices.Contains([]string{"localhost", "127.0.0.1", "0.0.0.0", "::1"}, parts[3]) || !Known(parts[3]) {
-		return
-	}
-	s.run.find(Finding{Check: "C22", Warning: s.tested > 0, Path: s.path, Line: s.line(),
-		Problem: "connects to " + parts[3] + ", and a grader has no network", Hint: "ship what it fetches"})
-}
-
-// redirect applies one redirection; false where it fails for certain.
-func (s *shell) redirect(rd *syntax.Redirect) bool {
-	errors := rd.N != nil && rd.N.Value != "1"
-	s.connects(rd)
-	switch rd.Op {
-	case syntax.Hdoc, syntax.DashHdoc:
-		text, err := "", error(nil)
-		if rd.Hdoc != nil && s.allSet(rd.Hdoc) {
-			text, err = expand.Document(s.config(), rd.Hdoc)
-		}
-		s.expanded(err)
-		s.input, s.hasInput, s.inputLine = text, true, 0
-		if rd.Hdoc != nil && !s.quoted {
-			s.inputLine = int(rd.Hdoc.Pos().Line())
-		}
-	case syntax.WordHdoc:
-		s.input, s.hasInput, s.inputLine = s.literal(rd.Word)+"\n", true, 0
-	case syntax.DplOut, syntax.DplIn:
-		if rd.Op == syntax.DplOut && !errors && s.literal(rd.Word) != "1" {
-			s.output = nil
-		}
-	case syntax.RdrIn, syntax.RdrInOut:
-		n, there := s.run.Tree.Get(s.absolute(s.literal(rd.Word)))
-		if there == No {
-			return false
-		}
-		s.input, s.hasInput, s.inputLine = Unknown, true, 0
-		if s.absolute(s.literal(rd.Word)) == "/dev/null" {
-			s.input = ""
-		}
-		if n.Data != nil {
-			s.input = clip(string(n.Data))
-		}
-	default: // output to a file
-		to := s.absolute(s.literal(rd.Word))
-		if !errors || rd.Op == syntax.RdrAll || rd.Op == syntax.AppAll {
-			s.output = nil
-		}
-		s.wrote(rd.Op.String(), to)
-	}
-	return true
 }

@@ -134,7 +134,7 @@ func (s *shell) array(as *syntax.Assign, v *expand.Variable) {
 	for _, e := range as.Array.Elems {
 		list = append(list, s.fields([]*syntax.Word{e.Value})...)
 	}
-	v.Kind, v.List, v.Indexes, v.Str = expand.Indexed, list[:min(len(list), maxSteps)], nil, ""
+	v.Kind, v.List, v.Indexes, v.Str = expand.Indexed, list[:min(len(list), maxList)], nil, ""
 }
 
 // declaration is what the options of export, declare, local and their like say.

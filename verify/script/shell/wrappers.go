@@ -19,6 +19,7 @@ type launch struct {
 	folder   string   // in which it runs, "." for that of the shell
 	limit    string   // of timeout
 	forks    bool     // it is left in the background
+	session  bool     // it is given a session of its own
 	wrappers []string // as called
 }
 
@@ -55,6 +56,7 @@ func unwrap(args []string) launch {
 			return l
 		}
 		l.wrappers = append(l.wrappers, l.args[0])
+		l.session = l.session || name == "setsid"
 		rest := l.options(name, l.args[1:], w.valued)
 		for len(rest) > 0 && name == "env" {
 			variable, value, assigned := strings.Cut(rest[0], "=")
