@@ -55,7 +55,7 @@ func TestServe(t *testing.T) {
 {"id":"2","question":"say no","answer":"yes"}
 
 {"id":"3","question":"fail","answer":"yes"}
-`))
+`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestMeasureDrafts(t *testing.T) {
 	if _, err := s.WaitHealthy(t.Context(), patience); err != nil {
 		t.Fatal(err)
 	}
-	continuations, err := ask.ReadContinuations([]byte(`{"id":"a","prompt":[9,0],"continuation":[1,2,3,7,8,20]}` + "\n" + `{"id":"b","prompt":[5],"continuation":[6]}`))
+	continuations, err := ask.ReadContinuations([]byte(`{"id":"a","prompt":[9,0],"continuation":[1,2,3,7,8,20]}`+"\n"+`{"id":"b","prompt":[5],"continuation":[6]}`), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestReadQuestionsRefuses(t *testing.T) {
 		"{}\n{\"id\":\"1\",\"id\":\"2\"}":       "line 2",
 		`{"id":"1","question":"x","extra":"y"}`: "unknown key",
 	} {
-		if _, err := ask.ReadQuestions([]byte(in)); err == nil || !strings.Contains(err.Error(), fault) {
+		if _, err := ask.ReadQuestions([]byte(in), nil); err == nil || !strings.Contains(err.Error(), fault) {
 			t.Errorf("%s: error %v, want %q", in, err, fault)
 		}
 	}

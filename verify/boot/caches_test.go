@@ -1,6 +1,12 @@
+//go:build unix
+
 package boot
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,4 +50,42 @@ func TestStartTimes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The start without shipped caches is made where the first one read them, and
+// decides nothing.
+func TestWithoutCaches(t *testing.T) {
+	const cache = "kernels/.triton/x.cubin"
+	ships := func(r *Rehearsal) {
+		file := filepath.Join(r.Folder, cache)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("x"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		r.Files = append(r.Files, manifest.File{Path: cache})
+	}
+	inBoth(t, func(t *testing.T, bare bool) {
+		if bare {
+			t.Skip("what is read is not seen")
+		}
+		for _, test := range []struct{ script, note string }{
+			{"read x <\"$SUBMISSION_DIR/" + cache + "\"; SERVER", ": healthy after "},
+			{"cp -R \"$SUBMISSION_DIR/kernels/.triton\" /tmp/ && [ -e /tmp/.triton/x.cubin ] || exit 3; SERVER", ": the server ended before it was healthy: exit status 3"},
+			{"SERVER", ""},
+		} {
+			measured, gates := run(t, testSubmission{script: test.script, change: ships}.rehearsal(t, false))
+			if got := failing(gates); got != nil {
+				t.Fatalf("%s: %q fail: %s", test.script, got, findings(gates[got[0]]))
+			}
+			note := ""
+			for _, n := range gates["startup"].Notes {
+				if rest, is := strings.CutPrefix(n, "started "+withoutCaches); is {
+					note = rest
+				}
+			}
+			started := slices.ContainsFunc(measured.Starts, func(s report.Start) bool { return s.What == withoutCaches })
+			if !strings.HasPrefix(note, test.note) || (note == "") != (test.note == "") || started != (test.note != "") {
+				t.Errorf("%s: %q, want %q; starts %+v", test.script, note, test.note, measured.Starts)
+			}
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"slipway/manifest"
+	"slipway/verify/image"
 )
 
 // cause is a failure that is known by what it prints.
@@ -15,6 +16,7 @@ type cause struct {
 	noGPU   bool // not the submission's fault on a machine without the accelerator
 	network bool // it misses a network
 	last    bool // counts in the last lines alone: it is printed of harmless things too
+	install bool // where something was installed, that is to blame
 }
 
 // causes are the failures that submissions were seen to end with, the more
@@ -22,7 +24,7 @@ type cause struct {
 // them.
 var causes = []cause{
 	{text: regexp.MustCompile(`failed to map segment from shared object`), means: "a shared object lies on a mount without exec",
-		remedy: "install and unpack to a folder that may execute: try each of $TMPDIR, /tmp, /var/tmp and $HOME, and never /dev/shm"},
+		remedy: "install and unpack to a folder that may execute: try each of $TMPDIR, /tmp, /var/tmp and $HOME, and never /dev/shm", install: true},
 	{text: regexp.MustCompile(`unrecognized arguments?: (.+)`), means: "a program does not know an argument that serve.sh gives it: %s",
 		remedy: "serve.sh and the script that it starts are of different versions: bring them together"},
 	{text: regexp.MustCompile("requires `?accelerate`?"), means: "the distribution accelerate is missing, which a device map needs",
@@ -32,6 +34,8 @@ var causes = []cause{
 		remedy: "vendor the wheel that has it, or check whether serve.sh puts it on PYTHONPATH"},
 	{text: regexp.MustCompile(`getpwuid\(\): uid not found`), means: "the user has no entry in /etc/passwd, and a library asks for its name",
 		remedy: "export USER and LOGNAME in serve.sh, and the cache folders that are named after the user (TORCHINDUCTOR_CACHE_DIR)"},
+	{text: regexp.MustCompile(`(?i)found no nvidia driver|no cuda-capable device|CUDA_ERROR_NO_DEVICE|no cuda gpus are available|torch not compiled with cuda|libcuda\.so[.0-9]*: cannot open|cuda driver (?:library )?(?:was )?not found`),
+		means: "the server needs a GPU, and this start had none", remedy: "rehearse on a machine with the accelerator, with --gpu", noGPU: true},
 	{text: regexp.MustCompile(`ImportError: (lib[^:]+): cannot open shared object file`), means: "the library %s is missing",
 		remedy: "vendor a wheel that brings it along: the grader's machine may lack it too"},
 	{text: regexp.MustCompile(`No space left on device`), means: "a folder is full",
@@ -49,18 +53,18 @@ var causes = []cause{
 		remedy: "ship what is compiled, or choose a backend that compiles nothing"},
 	{text: regexp.MustCompile(`(?i)could not find nvcc|nvcc: (?:command )?not found`), means: "something is compiled at start, and nvcc is missing",
 		remedy: "ship what is compiled, or choose a backend that compiles nothing"},
-	{text: regexp.MustCompile(`(?i)found no nvidia driver|no cuda-capable device|CUDA_ERROR_NO_DEVICE|no cuda gpus are available|torch not compiled with cuda|libcuda\.so[.0-9]*: cannot open|cuda driver (?:library )?(?:was )?not found`),
-		means: "the server needs a GPU, and this start had none", remedy: "rehearse on a machine with the accelerator, with --gpu", noGPU: true},
 	{text: regexp.MustCompile(`(?i)cuda out of memory|less than desired gpu memory utilization`), means: "the accelerator's memory is too small",
 		remedy: "reserve less, and end what else holds it"},
 	{text: regexp.MustCompile(`NVIDIA driver on your system is too old`), means: "the CUDA version is too new for the driver",
 		remedy: "vendor wheels of a CUDA version that the grader's driver runs"},
 	{text: regexp.MustCompile(`externally-managed-environment`), means: "pip may not install into the system's Python",
-		remedy: "install with --target into a writable folder that may execute, and put it on PYTHONPATH"},
+		remedy: "install with --target into a writable folder that may execute, and put it on PYTHONPATH", install: true},
 	{text: regexp.MustCompile(`Could not find a version that satisfies the requirement (\S+)`), means: "pip finds no wheel of %s",
-		remedy: "vendor it and what it needs, for the grader's Python and platform"},
+		remedy: "vendor it and what it needs, for the grader's Python and platform", install: true},
 	{text: regexp.MustCompile(`No matching distribution found for (\S+)`), means: "pip finds no wheel of %s",
-		remedy: "vendor it and what it needs, for the grader's Python and platform"},
+		remedy: "vendor it and what it needs, for the grader's Python and platform", install: true},
+	{text: regexp.MustCompile(`: No module named (pip|venv|ensurepip)$`), means: "this Python has no %s",
+		remedy: "unpack the wheels with python3 -m zipfile -e into a folder on PYTHONPATH, or run pip from its own wheel", install: true},
 	{text: regexp.MustCompile(`(?i)temporary failure in name resolution|name or service not known|NameResolutionError|Could not resolve host|network is unreachable`),
 		means: "it asks the network, and there is none", remedy: "ship what it downloads; export HF_HUB_OFFLINE=1 and give paths in the submission instead of repository names", network: true},
 	{text: regexp.MustCompile(`(?i)read-only file system`), means: "it writes where nothing can be written",
@@ -81,7 +85,9 @@ var causes = []cause{
 // findCause returns the first known cause that a log shows, the line that shows
 // it, and whether there is one. Later lines count before earlier ones: what
 // ends a program is printed last.
-func findCause(log string) (c cause, line string, ok bool) {
+func findCause(log string) (c cause, line string, ok bool) { return findCauseAmong(causes, log) }
+
+func findCauseAmong(causes []cause, log string) (c cause, line string, ok bool) {
 	lines := strings.Split(strings.TrimRight(log, "\n"), "\n")
 	for _, c := range causes {
 		for i := len(lines) - 1; i >= 0 && !(c.last && i < len(lines)-lastLinesCount); i-- {
@@ -114,7 +120,8 @@ func sanitised(log string) string {
 // lastLinesCount is how many lines of a log are its end.
 const lastLinesCount = 5
 
-// lastLines are the last lines of a log, as one line.
+// lastLines are the last lines of a log, as one line. Long ones are shortened, but
+// for what `image probe` printed: it is for `image learn` to read.
 func lastLines(log string) string {
 	lines := strings.FieldsFunc(log, func(r rune) bool { return r == '\n' })
 	if len(lines) == 0 {
@@ -124,7 +131,7 @@ func lastLines(log string) string {
 		lines = lines[len(lines)-lastLinesCount:]
 	}
 	for i, line := range lines {
-		if short := []rune(strings.TrimSpace(line)); len(short) > 160 {
+		if short := []rune(strings.TrimSpace(line)); len(short) > 160 && !image.HasLine(line) {
 			line = string(short[:80]) + " ... " + string(short[len(short)-75:])
 		}
 		lines[i] = strings.TrimSpace(line)

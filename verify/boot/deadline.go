@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 // project scales the sample that was measured to the graded load, in seconds on
@@ -48,7 +49,7 @@ func (o *observed) judgeDeadline() verdict {
 	case reason != "":
 		return undecided("%s", reason)
 	case o.Shrunk != "":
-		return undecided("%s", o.Shrunk)
+		return undecided("%s; %s", o.Shrunk, ofTheRealModel)
 	case o.ended != "":
 		return undecided("the server ended under load: see gate batch")
 	case o.Batch.Failed == o.Batch.Requests:
@@ -57,8 +58,11 @@ func (o *observed) judgeDeadline() verdict {
 	o.judgeMemory(&v)
 	scaled := o.scaleTo(o.rehearsal.Profile.Device)
 	p, known := o.project()
-	if !known {
-		return o.unknownLoad(v, scaled)
+	switch {
+	case o.madeUp:
+		return o.unknownLoad(v, scaled, "the profile has no public examples, and the requests that were made up are not those that are graded")
+	case !known:
+		return o.unknownLoad(v, scaled, "the profile does not say how large the graded load is")
 	}
 	if o.late != "" {
 		p.Seconds = math.Max(p.Seconds, p.Limit)
@@ -73,7 +77,7 @@ func (o *observed) judgeDeadline() verdict {
 	}
 	if o.drafts != nil {
 		budget := p.Limit * float64(o.Batch.Tokens) / float64(o.rehearsal.Profile.Load.GradedTokens)
-		v.Note("the sample of %d tokens took %.4g s of a budget of %.0f s", o.Batch.Tokens, o.Batch.Seconds*scaled.factor, budget)
+		v.Note("the sample of %s took %.4g s of a budget of %.0f s", words.Plural(o.Batch.Tokens, "token"), o.Batch.Seconds*scaled.factor, budget)
 	}
 	finding := report.Finding{Path: serveScript, Want: fmt.Sprintf("at most %.0f s", p.Limit), Got: fmt.Sprintf("%s = %.0f s", p.Formula, p.Seconds),
 		Hint: fmt.Sprintf("measure tokens a second at %d at a time: batch what is asked together", o.Batch.Concurrency)}
@@ -114,17 +118,21 @@ func (o *observed) judgeMemory(v *verdict) {
 }
 
 // unknownLoad says how fast it is, which is all that can be said.
-func (o *observed) unknownLoad(v verdict, scaled scaling) verdict {
-	b, total := o.Batch, o.rehearsal.Profile.Load.TotalSeconds
+func (o *observed) unknownLoad(v verdict, scaled scaling, why string) verdict {
+	b, load := o.Batch, o.rehearsal.Profile.Load
 	each := b.Seconds * scaled.factor / float64(b.Requests-b.Failed)
 	v.Note("%.3g requests and %.3g tokens a second at %d at a time: %.0f such requests fit in the %.0f s that the profile gives",
-		1/each, float64(b.Tokens)/(b.Seconds*scaled.factor), b.Concurrency, math.Floor(total/each), total)
+		1/each, float64(b.Tokens)/(b.Seconds*scaled.factor), b.Concurrency, math.Floor(load.TotalSeconds/each), load.TotalSeconds)
+	if floor := o.rehearsal.Profile.Floor; o.drafts != nil && floor > 0 && load.GradedTokens > 0 {
+		steps := math.Ceil(float64(load.GradedTokens) / floor)
+		v.Note("with a tau of %v, the profile's floor, the graded %d tokens take %.0f drafts: %.0f s, if they are like these", floor, load.GradedTokens, steps, steps*each)
+	}
 	if scaled.text != "" {
 		v.Note("%s", scaled.text)
 	}
 	if o.late != "" && !scaled.slower && !scaled.blind {
-		v.Fail(report.Finding{Path: serveScript, Problem: "the public examples alone take longer than the whole load may", Want: fmt.Sprintf("at most %s", time.Duration(total*1e9)), Got: o.late})
+		v.Fail(report.Finding{Path: serveScript, Problem: "what was asked here alone takes longer than the whole load may", Want: fmt.Sprintf("at most %s", time.Duration(load.TotalSeconds*1e9)), Got: o.late})
 		return v
 	}
-	return v.open("the profile does not say how large the graded load is")
+	return v.open("%s", why)
 }

@@ -2,7 +2,6 @@ package boot
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,13 +18,14 @@ type goldenPair struct {
 }
 
 // goldenQuestions pairs the references with their questions: their own, or the
-// public ones of the same id. It is an error where nothing can be compared.
+// public ones of the same id, which alone have the images. It is an error where
+// nothing can be compared.
 func (r *Rehearsal) goldenQuestions(e examples) ([]goldenPair, error) {
+	if drafts := r.Profile.Load.Endpoint == ask.DraftPath; drafts && len(r.Golden) > 0 || !drafts && len(r.GoldenDrafts) > 0 {
+		return nil, fmt.Errorf("compare with golden ones: answers are of a chat endpoint and drafts of %s, and the profile asks %s", ask.DraftPath, r.Profile.Load.Endpoint)
+	}
 	if len(r.Golden) == 0 {
 		return nil, nil
-	}
-	if r.Profile.Load.Endpoint == ask.DraftPath {
-		return nil, errors.New("compare with golden answers: golden answers are of a chat endpoint, and this task has drafts")
 	}
 	byID := map[string]ask.Question{}
 	for _, q := range e.questions {
@@ -34,10 +34,10 @@ func (r *Rehearsal) goldenQuestions(e examples) ([]goldenPair, error) {
 	var pairs []goldenPair
 	for _, reference := range r.Golden {
 		q, known := byID[reference.ID]
-		if reference.Question != "" {
+		if reference.Question != "" && (reference.Question != q.Question || len(reference.Images) == 0) {
 			q, known = ask.Question{ID: reference.ID, Question: reference.Question, Answer: q.Answer}, true
 		}
-		if known {
+		if known && (reference.Question == "" || slices.Equal(reference.Images, q.Shown())) {
 			pairs = append(pairs, goldenPair{reference, ask.Answer{Question: q}})
 		}
 	}
@@ -101,16 +101,58 @@ func goldenAgreement(golden []goldenPair) (a *report.Agreement, byIDs int) {
 	return agreement(names, pairs), byIDs
 }
 
+// goldenDraft is a reference and how the request for the same draft went. Its
+// step's target is the reference.
+type goldenDraft struct {
+	id   string
+	step ask.DraftStep
+	ask.Exchange
+}
+
+// askGoldenDrafts asks for the drafts of the references, each as long as its own.
+func (s *session) askGoldenDrafts(ctx context.Context, o *observed) {
+	if s.Shrunk != "" || len(s.GoldenDrafts) == 0 {
+		return
+	}
+	var steps []ask.DraftStep
+	for _, reference := range s.GoldenDrafts {
+		steps = append(steps, ask.DraftStep{Context: reference.Prompt, Target: reference.Draft})
+	}
+	load := s.requestLoad()
+	load.MaxTokens = 0
+	for i, x := range ask.Drafts(ctx, s.server, steps, load) {
+		o.goldenDrafts = append(o.goldenDrafts, goldenDraft{s.GoldenDrafts[i].ID, steps[i], x})
+	}
+}
+
+// draftAgreement compares drafts with references, id by id.
+func draftAgreement(golden []goldenDraft) *report.Agreement {
+	var names []string
+	var pairs [][2]string
+	for _, d := range golden {
+		got, want := fmt.Sprint(d.step.Draft), fmt.Sprint(d.step.Target)
+		if d.Failed != nil {
+			got = "no draft: " + d.Failed.Error()
+		}
+		names, pairs = append(names, "draft "+d.id), append(pairs, [2]string{got, want})
+	}
+	return agreement(names, pairs)
+}
+
 func (o *observed) judgeGolden(v *verdict) {
 	g, byIDs := goldenAgreement(o.golden)
+	what, how := "answers", fmt.Sprintf("%d of them compared by their token ids", byIDs)
+	if len(o.goldenDrafts) > 0 {
+		g, what, how = draftAgreement(o.goldenDrafts), "drafts", "compared id by id"
+	}
 	if g == nil {
 		return
 	}
 	o.Quality.Golden = g
-	numbers := fmt.Sprintf("%d of %d golden answers are given too, %d of them compared by their token ids", g.Same, g.Compared, byIDs)
+	numbers := fmt.Sprintf("%d of %d golden %s are given too, %s", g.Same, g.Compared, what, how)
 	if share := o.rehearsal.GoldenShare; g.Share < share {
-		v.Fail(report.Finding{Problem: "the answers are not those of the pinned base", Want: fmt.Sprintf("%.0f%% of them", 100*share), Got: numbers + "; the first other one: " + g.First,
-			Hint: "for weights that were changed on purpose, say with --golden-share how many answers should stay"})
+		v.Fail(report.Finding{Problem: "the " + what + " are not those of the golden file", Want: fmt.Sprintf("%.0f%% of them", 100*share), Got: numbers + "; the first other one: " + g.First,
+			Hint: "for weights that were changed on purpose, say with --golden-share how many " + what + " should stay"})
 		return
 	}
 	v.Note("%s", numbers)

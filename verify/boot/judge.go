@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"slipway/manifest"
 	"slipway/verify/boot/ask"
 	"slipway/verify/boot/sandbox"
 	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 // verdict is what a gate comes to.
@@ -65,43 +65,6 @@ func (o *observed) needsGPU() (cause, bool) {
 	return c, ok && c.noGPU && o.card == ""
 }
 
-func (o *observed) judgeInstall() verdict {
-	var v verdict
-	switch {
-	case o.trace == nil:
-		return undecided("what serve.sh starts could not be seen")
-	case !slices.ContainsFunc(o.trace.Programs, func(p sandbox.Program) bool { return isInstaller(strings.Join(p.Argv, " ")) }):
-		v.Status, v.Notes = report.NotApplicable, []string{"serve.sh starts no installer"}
-	case o.first.healthy():
-		v.Note("the installers had ended after %s", rounded(o.installed()))
-	default:
-		c, line, ok := findCause(o.first.log)
-		if ok && strings.Contains(c.means, "pip") {
-			v.Fail(report.Finding{Path: serveScript, Problem: c.means, Got: line, Hint: c.remedy})
-			return v
-		}
-		return undecided("the server did not become healthy: see gate startup")
-	}
-	return v
-}
-
-// installed is the time from the start to the end of the last installer: when one
-// was last seen to run, else when something else was started after it, else all
-// of the start.
-func (o *observed) installed() time.Duration {
-	if o.first.installed > 0 {
-		return o.first.installed
-	}
-	ended := seconds(o.first.Healthy)
-	for _, p := range slices.Backward(o.trace.Programs) {
-		if isInstaller(strings.Join(p.Argv, " ")) {
-			break
-		}
-		ended = p.At
-	}
-	return ended
-}
-
 // judgeStartup decides whether the server became healthy in time.
 func (o *observed) judgeStartup() verdict {
 	var v verdict
@@ -109,7 +72,12 @@ func (o *observed) judgeStartup() verdict {
 	if c, ok := o.needsGPU(); ok && !o.first.healthy() {
 		return undecided("%s; %s", c.means, c.remedy)
 	}
-	switch {
+	if o.first.machines {
+		return undecided("%s", o.first.problem)
+	}
+	switch here := o.rehearsal.Foreign; {
+	case !o.first.healthy() && here != "":
+		return undecided("it did not start on this machine, which runs %s, and submissions are for linux/amd64: %s", here, o.first.problem)
 	case !o.first.healthy():
 		v.Fail(failedStart(o.first, fmt.Sprintf("GET /health answers 200 within %s", limit)))
 	case o.first.loopback:
@@ -118,6 +86,7 @@ func (o *observed) judgeStartup() verdict {
 	default:
 		o.judgeTime(&v, limit)
 	}
+	o.judgePython(&v)
 	o.judgeAgain(&v, startedAgain)
 	o.judgeAgain(&v, startedElsewhere)
 	if o.skipped != "" {
@@ -125,16 +94,24 @@ func (o *observed) judgeStartup() verdict {
 	}
 	o.noteConditions(&v)
 	if missing := o.missing(); len(missing) > 0 {
-		return v.open("healthy after %s; not held here: %s", rounded(seconds(o.first.Healthy)), strings.Join(missing, ", "))
+		return v.open("healthy after %s; not held here: %s%s", rounded(seconds(o.first.Healthy)), strings.Join(missing, ", "), o.withoutBare())
 	}
 	return v
+}
+
+// withoutBare is the remedy where no sandbox was asked for.
+func (o *observed) withoutBare() string {
+	if !o.rehearsal.Bare {
+		return ""
+	}
+	return "; rehearse without --bare"
 }
 
 // startConditions are those of the grader's machine without which a start that
 // went well says too little: each of them was seen to keep servers from starting.
 var startConditions = []string{
 	sandbox.OwnNetwork, sandbox.AnotherUser, sandbox.ReadOnlySubmission, sandbox.NoExecSubmission, sandbox.SmallShared, sandbox.SmallTemp,
-	sandbox.MemoryLimit, sandbox.CPULimit,
+	sandbox.MemoryLimit, sandbox.CPULimit, withoutAbsent,
 }
 
 // missing are the conditions of a start that were asked for and not held.
@@ -152,6 +129,10 @@ func (o *observed) missing() (names []string) {
 func (o *observed) judgeAgain(v *verdict, what string) {
 	i := slices.IndexFunc(o.again, func(again startOutcome) bool { return again.What == what })
 	if i < 0 || o.again[i].healthy() && o.again[i].reply == "" && !o.again[i].otherwise() {
+		return
+	}
+	if o.again[i].machines {
+		v.Note("not started %s: %s", what, o.again[i].problem)
 		return
 	}
 	f := report.Finding{Path: serveScript, Problem: "started " + what + ": a request fails: " + o.again[i].reply}
@@ -218,9 +199,14 @@ func (o *observed) judgeFirst() verdict {
 		v.Fail(o.withEnd(report.Finding{Path: serveScript, Problem: fmt.Sprintf("request %d after the start fails (%s)", i+1, r.Request),
 			Want: "HTTP 200 and the endpoint's JSON", Got: r.Problem, Hint: r.Remedy}))
 		if r.Curl != "" {
-			v.Note("to send it to a server that you started: %s", r.Curl)
+			where := ""
+			if q := o.rehearsal.Profile.Quality; q != nil && q.Images != nil {
+				where = ", from the folder of the questions"
+			}
+			v.Note("to send it to a server that you started%s: %s", where, r.Curl)
 		}
 	}
+	o.judgeColours(&v)
 	if len(o.First) > 0 && len(v.Findings) == 0 {
 		v.Note("the first of %d requests took %s", len(o.First), rounded(seconds(o.First[0].Took)))
 	}
@@ -271,7 +257,7 @@ func (o *observed) judgeBatch() verdict {
 			Hint: "an answer that is all thought has no content: end the thought in time, or turn it off"})
 	}
 	if tries := count(o.answers, func(a ask.Answer) bool { return a.Failed == nil && a.Tries > 1 }); tries > 0 {
-		v.Warn(report.Finding{Path: serveScript, Problem: fmt.Sprintf("%d requests had to be sent more than once", tries), Hint: "a failure now and then is one too many under load"})
+		v.Warn(report.Finding{Path: serveScript, Problem: words.Plural(tries, "request") + " had to be sent more than once", Hint: "a failure now and then is one too many under load"})
 	}
 	if most := o.rehearsal.Profile.Load.MaxTokens; o.drafts == nil && most > 0 {
 		if n := count(o.answers, func(a ask.Answer) bool { return a.Failed == nil && a.Tokens > most }); n > 0 {
@@ -280,7 +266,7 @@ func (o *observed) judgeBatch() verdict {
 		}
 	}
 	if b.Repeats > 0 {
-		v.Note("%d public questions repeat others and were left out", b.Repeats)
+		v.Note("public questions that repeat others and were left out: %d", b.Repeats)
 	}
 	if o.rehearsal.Profile.Quality == nil {
 		v.Note("the profile has no public examples: the requests were made up")

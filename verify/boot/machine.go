@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"slipway/verify/profiles"
+	"slipway/verify/words"
 )
 
 // machine is what the measurements were made on.
@@ -55,7 +56,7 @@ func bandwidthOf(card string) float64 {
 // describeMachine reads what Linux says of the machine below root; elsewhere
 // little is known.
 func describeMachine(root string) machine {
-	m := machine{text: fmt.Sprintf("%s, %d cores", fieldOf(filepath.Join(root, "proc/cpuinfo"), "model name", runtime.GOARCH), runtime.NumCPU())}
+	m := machine{text: fieldOf(filepath.Join(root, "proc/cpuinfo"), "model name", runtime.GOARCH) + ", " + words.Plural(runtime.NumCPU(), "core")}
 	if memory := fieldOf(filepath.Join(root, "proc/meminfo"), "MemTotal", ""); memory != "" {
 		var kib int64
 		if _, err := fmt.Sscanf(memory, "%d kB", &kib); err == nil {

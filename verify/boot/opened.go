@@ -1,7 +1,6 @@
 package boot
 
 import (
-	"fmt"
 	"net"
 	"path"
 	"regexp"
@@ -10,6 +9,7 @@ import (
 
 	"slipway/verify/boot/sandbox"
 	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 // weightEndings are of files that hold weights.
@@ -41,10 +41,11 @@ func (o *observed) judgeOpened() verdict {
 	var v verdict
 	o.judgeZeroWeights(&v)
 	if o.trace == nil {
-		return v.open("what the server opens could not be seen: %s", o.untraced())
+		return v.open("what the server opens could not be seen: %s%s", o.untraced(), o.withoutBare())
 	}
 	o.Trace = o.reportedTrace()
 	o.judgeFiles(&v)
+	o.judgePackages(&v)
 	o.judgeConnections(&v)
 	o.judgeCompilers(&v)
 	if reason := o.blocked(); reason != "" {
@@ -61,7 +62,7 @@ func (o *observed) judgeOpened() verdict {
 
 func (o *observed) untraced() string {
 	for _, c := range o.Conditions {
-		if c.Name == sandbox.Traced {
+		if c.Name == sandbox.Traced && !c.Held {
 			return c.Detail
 		}
 	}
@@ -149,7 +150,7 @@ func (o *observed) judgeWeights(v *verdict) bool {
 		return false
 	}
 	if len(unopened) == len(weights) {
-		v.Fail(report.Finding{Path: weights[0], Problem: fmt.Sprintf("the server answers and has opened none of the submission's %d weight files", len(weights)),
+		v.Fail(report.Finding{Path: weights[0], Problem: "the server answers and has opened none of the submission's " + words.Plural(len(weights), "weight file"),
 			Hint: "serve the weights that are submitted"})
 		return true
 	}
@@ -161,7 +162,7 @@ func (o *observed) judgeWeights(v *verdict) bool {
 		}
 		v.Fail(f)
 	}
-	v.Note("%d of %d weight files were opened", len(weights)-len(unopened), len(weights))
+	v.Note("opened %d of %s", len(weights)-len(unopened), words.Plural(len(weights), "weight file"))
 	return true
 }
 

@@ -131,6 +131,7 @@ func (b *barePlace) close() error {
 type sandboxPlace struct {
 	*sandbox.Sandbox
 	at, homeFolder string
+	without        []string // what is installed here, and not in the image
 }
 
 func (s *sandboxPlace) submission() string { return s.at }
@@ -175,6 +176,9 @@ func (s *sandboxPlace) conditions() []report.Condition {
 	for _, c := range s.Conditions() {
 		all = append(all, report.Condition{Name: c.Name, Held: c.Held, Detail: c.Detail})
 	}
+	if len(s.without) > 0 {
+		all = append(all, report.Condition{Name: withoutAbsent, Held: true, Detail: strings.Join(s.without, ", ")})
+	}
 	return all
 }
 
@@ -184,7 +188,10 @@ func (s *sandboxPlace) trace() *sandbox.Trace {
 			return nil
 		}
 	}
-	trace := s.Trace()
+	trace, err := s.Trace()
+	if err != nil {
+		return nil // closed
+	}
 	return &trace
 }
 
@@ -196,9 +203,9 @@ func (s *sandboxPlace) close() error   { return s.Close() }
 func (r *Rehearsal) open(ctx context.Context, name string) (place, error) {
 	why := "not asked for: --bare"
 	if !r.Bare {
-		opened, err := sandbox.Open(ctx, r.sandboxOptions(name))
+		opened, err := r.openSandbox(ctx, name)
 		if err == nil {
-			return &sandboxPlace{Sandbox: opened, at: name, homeFolder: homeInside}, nil
+			return opened, nil
 		}
 		if !errors.Is(err, sandbox.ErrUnsupported) {
 			return nil, err
@@ -214,11 +221,18 @@ func (r *Rehearsal) openLike(ctx context.Context, o *observed, name string) (pla
 	if o.bare {
 		return r.openBare(name, "as the first start")
 	}
-	opened, err := sandbox.Open(ctx, r.sandboxOptions(name))
+	return r.openSandbox(ctx, name)
+}
+
+func (r *Rehearsal) openSandbox(ctx context.Context, name string) (place, error) {
+	absent := r.absentHere()
+	options := r.sandboxOptions(name)
+	options.LeaveOut = absent.paths
+	opened, err := sandbox.Open(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	return &sandboxPlace{Sandbox: opened, at: name, homeFolder: homeInside}, nil
+	return &sandboxPlace{Sandbox: opened, at: name, homeFolder: homeInside, without: absent.names}, nil
 }
 
 // openBare gives the submission's folder the name that a start wants; what the
@@ -246,7 +260,7 @@ func (r *Rehearsal) openBare(name, why string) (place, error) {
 
 // asked are the conditions that hold only where somebody asks for them.
 func (r *Rehearsal) asked() (names []string) {
-	for name, asked := range map[string]bool{sandbox.NoExecSubmission: r.noExec(), sandbox.MemoryLimit: r.Memory > 0, sandbox.CPULimit: r.CPUs > 0} {
+	for name, asked := range map[string]bool{sandbox.NoExecSubmission: r.noExec(), sandbox.MemoryLimit: r.Memory > 0, sandbox.CPULimit: r.CPUs > 0, withoutAbsent: len(r.absentHere().names) > 0} {
 		if asked {
 			names = append(names, name)
 		}

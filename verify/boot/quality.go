@@ -3,6 +3,7 @@ package boot
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"slipway/verify/boot/ask"
@@ -57,6 +58,12 @@ func answerQuality(answers []ask.Answer, wanted profiles.Quality) *report.Qualit
 	return q
 }
 
+// chanceKnown reports whether it is known of every question what guessing it
+// reaches.
+func chanceKnown(answers []ask.Answer, wanted profiles.Quality) bool {
+	return wanted.Chance > 0 || !slices.ContainsFunc(answers, func(a ask.Answer) bool { return a.Question.Options() == 0 })
+}
+
 func draftQuality(a ask.Acceptance, wanted profiles.Quality) *report.Quality {
 	return &report.Quality{Floor: wanted.Tau, Tau: a.Tau(), PerPrompt: a.PerPrompt, Steps: a.Steps, Tokens: a.Tokens, Failed: a.Failed}
 }
@@ -71,19 +78,49 @@ func agreement(names []string, pairs [][2]string) *report.Agreement {
 		if pair[0] == pair[1] {
 			a.Same++
 		} else if a.First == "" {
-			a.First = fmt.Sprintf("%s: %s, and %s", names[i], quoted(pair[0]), quoted(pair[1]))
+			from := differAt(pair[0], pair[1])
+			a.First = fmt.Sprintf("%s: %s, and %s", names[i], quotedFrom(pair[0], from), quotedFrom(pair[1], from))
 		}
 	}
 	a.Share = float64(a.Same) / float64(a.Compared)
 	return a
 }
 
-// quoted is a short text in quotation marks.
-func quoted(text string) string {
-	if short := []rune(text); len(short) > 60 {
-		text = string(short[:60]) + "..."
+// quotedRunes is how much of a text is quoted.
+const quotedRunes = 60
+
+// differAt is from where on two texts are quoted, in runes: from their beginning,
+// or, where what differs would be cut off, from a little before it.
+func differAt(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	if max(len(x), len(y)) <= quotedRunes {
+		return 0
 	}
-	return fmt.Sprintf("%q", text)
+	same := 0
+	for same < min(len(x), len(y)) && x[same] == y[same] {
+		same++
+	}
+	if same < quotedRunes/2 {
+		return 0
+	}
+	return same - quotedRunes/3
+}
+
+// quoted is the beginning of a text in quotation marks.
+func quoted(text string) string { return quotedFrom(text, 0) }
+
+// quotedFrom is a part of a text in quotation marks, from a rune on.
+func quotedFrom(text string, from int) string {
+	runes := []rune(text)
+	end := min(len(runes), from+quotedRunes)
+	part := string(runes[from:end])
+	if from > 0 {
+		part = "..." + part
+	}
+	if end < len(runes) {
+		part += "..."
+	}
+	return fmt.Sprintf("%q", part)
 }
 
 // aloneAgreement compares what the batch was answered with what the same

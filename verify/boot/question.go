@@ -1,10 +1,10 @@
 package boot
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"image/color"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"slipway/verify/boot/ask"
+	"slipway/verify/picture"
 	"slipway/verify/profiles"
 	"slipway/verify/report"
+	"slipway/verify/words"
 )
 
 // firstRequests is how many requests are sent one at a time straight after the
@@ -124,9 +126,12 @@ func (s *session) firstReplies(ctx context.Context, o *observed, examples exampl
 	for i := range firstRequests {
 		reply, _ := s.request(ctx, examples, i)
 		o.First = append(o.First, reply)
-		if reply.Problem != "" {
+		if i == 0 && reply.Problem == "" && s.Profile.Load.BodyBytes > 0 {
+			s.showImages(ctx, o)
+		}
+		if last := o.First[len(o.First)-1]; last.Problem != "" {
 			o.replied = false
-			s.step("request %d of the first %d failed: %s", i+1, firstRequests, reply.Problem)
+			s.step("request %d after the start failed: %s", len(o.First), last.Problem)
 			return
 		}
 	}
@@ -146,14 +151,20 @@ func (s *session) request(ctx context.Context, examples examples, i int) (r repo
 	if answer.Right() {
 		well = 1
 	}
-	if answer.Empty() && s.Shrunk == "" { // what random weights say is no fault
-		answer.Failed = emptyAnswer(answer)
+	return s.answered(&answer), well
+}
+
+// answered reports a question that was asked alone. What random weights say is no
+// fault.
+func (s *session) answered(answer *ask.Answer) report.Reply {
+	if answer.Empty() && s.Shrunk == "" {
+		answer.Failed = emptyAnswer(*answer)
 	}
-	r = s.reply(ask.ChatPath, answer.Question.ID, answer)
+	r := s.reply(ask.ChatPath, answer.Question.ID+shownText(answer.Question), *answer)
 	if answer.Failed != nil && answer.Tries > 1 {
 		r.Problem = fmt.Sprintf("%d tries failed; the last: %s", answer.Tries, r.Problem)
 	}
-	return r, well
+	return r
 }
 
 // emptyAnswer says why an empty answer may be one.
@@ -162,7 +173,7 @@ func emptyAnswer(a ask.Answer) error {
 		return errors.New("choices[0].message.content is empty: what the model said is in a field for thoughts")
 	}
 	if a.Finish == "length" {
-		return fmt.Errorf("choices[0].message.content is empty and finish_reason is length: all %d tokens went elsewhere, as a thought that never ends does", a.Tokens)
+		return fmt.Errorf("choices[0].message.content is empty and finish_reason is length: %s went elsewhere, as a thought that never ends does", words.Plural(a.Tokens, "token"))
 	}
 	return errors.New("choices[0].message.content is empty")
 }
@@ -173,6 +184,9 @@ func (s *session) reply(path, id string, a ask.Answer) report.Reply {
 	r := report.Reply{Request: "POST " + path + " " + id, Status: x.Status, Took: x.Took.Seconds(), Excerpt: x.Excerpt}
 	if a.Failed != nil {
 		r.Problem, r.Remedy = a.Failed.Error(), requestRemedy(path, x, a.Failed, a.Thought || a.Finish == "length")
+		if remedy := imageRemedy(a); remedy != "" {
+			r.Remedy = remedy
+		}
 		r.Curl = x.Curl(s.Profile.Load.Port, path)
 	}
 	return r
@@ -193,7 +207,7 @@ func (s *session) load(ctx context.Context, o *observed, examples examples) erro
 	began := time.Now()
 	var err error
 	load.Done = new(atomic.Int64)
-	told := s.tellLoad(began, load.Done, fmt.Sprintf("of %d questions asked", len(examples.questions)))
+	told := s.tellLoad(began, load.Done, fmt.Sprintf("of %s asked", words.Plural(len(examples.questions), "question")))
 	o.answers, err = ask.All(ctx, s.server, examples.questions, load)
 	told()
 	o.Batch = chatBatch(o.answers, load, time.Since(began))
@@ -256,101 +270,13 @@ func chatBatch(answers []ask.Answer, load ask.Load, took time.Duration) *report.
 func (s *session) stepAnswers(o *observed, examples examples) {
 	took := rounded(seconds(o.Batch.Seconds))
 	if examples.madeUp {
-		s.step("sent %d made-up requests, %d at a time: %d failed, %d empty; %d tokens in %s",
-			o.Batch.Requests, o.Batch.Concurrency, o.Batch.Failed, o.Batch.Empty, o.Batch.Tokens, took)
+		s.step("sent %s, %d at a time: %d failed, %d empty; %s in %s",
+			words.Plural(o.Batch.Requests, "made-up request"), o.Batch.Concurrency, o.Batch.Failed, o.Batch.Empty, words.Plural(o.Batch.Tokens, "token"), took)
 		return
 	}
 	q := answerQuality(o.answers, *s.Profile.Quality)
-	s.step("asked %d public questions, %d at a time: %d right (%.1f%%), %d failed, %d cut off; %d tokens in %s",
-		q.Questions, o.Batch.Concurrency, q.Right, 100*q.Accuracy, q.Failed, q.Truncated, o.Batch.Tokens, took)
-}
-
-// aloneAnswer is one question asked in the batch and alone.
-type aloneAnswer struct{ batch, alone ask.Answer }
-
-// aloneRequests is how many requests of the batch are repeated alone.
-const aloneRequests = 16
-
-// spread returns the indices of up to aloneRequests of n things that are sorted
-// by length, from the shortest to the longest: padding harms the shortest most.
-func spread(n int, length func(i int) int) []int {
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(length(a), length(b)) })
-	if n <= aloneRequests {
-		return order
-	}
-	var chosen []int
-	for i := range aloneRequests {
-		chosen = append(chosen, order[i*(n-1)/(aloneRequests-1)])
-	}
-	return chosen
-}
-
-// askAlone asks some of the questions again, one at a time, for no longer than
-// the batch took.
-func (s *session) askAlone(ctx context.Context, o *observed, load ask.Load) error {
-	if load.Concurrency < 2 || o.Batch.Failed == len(o.answers) {
-		return nil
-	}
-	until := time.Now().Add(max(aloneTime, seconds(o.Batch.Seconds)))
-	for _, i := range spread(len(o.answers), func(i int) int { return len(o.answers[i].Question.Question) }) {
-		if time.Now().After(until) || ctx.Err() != nil {
-			break
-		}
-		if batch := o.answers[i]; batch.Failed == nil {
-			if alone := ask.One(ctx, s.server, batch.Question, load); alone.Failed == nil {
-				o.alone = append(o.alone, aloneAnswer{batch, alone})
-			}
-		}
-	}
-	return ctx.Err()
-}
-
-// aloneTime is the least time given to questions that are asked alone.
-const aloneTime = 10 * time.Second
-
-// loadDrafts walks the continuations, and then asks for some of the first
-// drafts alone.
-func (s *session) loadDrafts(ctx context.Context, o *observed, examples examples) error {
-	load := s.requestLoad()
-	began := time.Now()
-	load.Done = new(atomic.Int64)
-	told := s.tellLoad(began, load.Done, fmt.Sprintf("drafts asked for along %d continuations", len(examples.continuations)))
-	a, err := ask.MeasureDrafts(ctx, s.server, examples.continuations, load)
-	told()
-	took := time.Since(began)
-	o.drafts = &a
-	o.Batch = &report.Batch{
-		Requests: a.Steps, Concurrency: load.Concurrency, Failed: a.Failed, Tokens: a.Tokens, Seconds: took.Seconds(), Latencies: []float64{},
-	}
-	for _, d := range a.Took {
-		o.Batch.Latencies = append(o.Batch.Latencies, d.Seconds())
-	}
-	slices.Sort(o.Batch.Latencies)
-	if a.Failure != nil {
-		o.failure, o.silent = a.Failure.Error(), a.Unanswered > 0
-	}
-	if !examples.madeUp {
-		s.step("drafted along %d continuations, %d at a time: tau %.4f (%d tokens in %d steps), %.4f averaged over prompts, %d empty drafts; %s",
-			len(examples.continuations), load.Concurrency, a.Tau(), a.Tokens, a.Steps, a.PerPrompt, a.Failed, rounded(took))
-	}
-	if err != nil || load.Concurrency < 2 {
-		return err
-	}
-	for _, i := range spread(len(a.First), func(i int) int { return len(a.First[i].Context) }) {
-		alone := a.First[i]
-		if alone.Draft == nil || ctx.Err() != nil {
-			continue
-		}
-		alone.Draft, alone.Accepted = nil, 0
-		if x := s.server.Draft(ctx, &alone, load); x.Failed == nil {
-			o.aloneDrafts = append(o.aloneDrafts, [2]ask.DraftStep{a.First[i], alone})
-		}
-	}
-	return ctx.Err()
+	s.step("asked %s, %d at a time: %d right (%.1f%%), %d failed, %d cut off; %s in %s",
+		words.Plural(q.Questions, "public question"), o.Batch.Concurrency, q.Right, 100*q.Accuracy, q.Failed, q.Truncated, words.Plural(o.Batch.Tokens, "token"), took)
 }
 
 // healthAfter asks /health after the load and returns what is wrong.
@@ -364,21 +290,22 @@ func (s *session) healthAfter(ctx context.Context) string {
 
 // madeUp are requests for a profile without public examples: they show whether
 // the server answers, and nothing of how well.
-func madeUp(load profiles.Load) (e examples) {
+func madeUp(load profiles.Load, vocabulary int64) (e examples) {
 	e.madeUp = true
 	for i := range 2 * max(1, load.Concurrency) {
 		if load.Endpoint == ask.DraftPath {
-			c := ask.Continuation{ID: fmt.Sprintf("made-up-%d", i), Continuation: make([]int32, 4)}
-			for j := range 16 + i {
-				c.Prompt = append(c.Prompt, int32(1+(7*i+j)%100))
-			}
-			e.continuations = append(e.continuations, c)
+			e.continuations = append(e.continuations, madeUpContinuation(i, vocabulary))
 			continue
 		}
-		e.questions = append(e.questions, ask.Question{
+		q := ask.Question{
 			ID:       fmt.Sprintf("made-up-%d", i),
 			Question: fmt.Sprintf("What is %d + %d?%s", 10+i, 100-i, strings.Repeat(" Explain each step.", i%4)),
-		})
+		}
+		if load.BodyBytes > 0 {
+			q.Question += " What colour is the image?"
+			q.Pictures = []picture.Picture{picture.Small([]color.RGBA{picture.Red, picture.Blue}[i%2])}
+		}
+		e.questions = append(e.questions, q)
 	}
 	return e
 }

@@ -7,6 +7,7 @@
 package boot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,9 +38,14 @@ type Rehearsal struct {
 	CPUs   float64  // 0: no limit
 	GPU    bool     // the accelerator is there in the sandbox too
 
-	Golden      []ask.Reference // answers of the pinned base; nil: none
-	GoldenShare float64         // least share of them that the submission gives too; 0: nine in ten
-	Shrunk      string          // says what was put in the place of the model; "": nothing
+	Golden       []ask.Reference      // answers that the submission should give too; nil: none
+	GoldenDrafts []ask.DraftReference // the same of a drafter
+	GoldenShare  float64              // least share of them that the submission gives too; 0: nine in ten
+	Vocabulary   int64                // the token ids of every model of the submission are below it; 0: unknown
+	Largest      int64                // those of some model are: ids from it on are of another vocabulary; 0: unknown
+	Examples     string               // what the profile's examples are called in errors; "": by the profile
+	Foreign      string               // what this machine runs, where that is not what submissions are for; "": it is
+	Shrunk       string               // says what was put in the place of the model; "": nothing
 
 	Step    func(format string, args ...any) // told what was done; may be nil
 	Waiting func(format string, args ...any) // told, many times a second, what is waited for and how far that is; may be nil
@@ -57,10 +63,14 @@ type observed struct {
 	again                   []startOutcome // later starts
 	bare                    bool           // all starts are without a sandbox
 	skipped                 string         // a later start that there was none of, and why
+	cold                    *startOutcome  // without shipped caches; nil: it reads none
 	zero                    *zeroOutcome   // nil: not tried
 	child                   *childOutcome  // nil: the server has no processes beside itself, or not tried
 	golden                  []goldenPair   // references and the answers to the same questions
-	replied                 bool           // all first requests were answered
+	goldenDrafts            []goldenDraft
+	madeUp                  bool          // what was asked is nobody's example
+	replied                 bool          // all first requests were answered
+	colours                 [2]ask.Answer // to the same question about a blue and a red image; only of tasks with images
 	answers                 []ask.Answer
 	alone                   []aloneAnswer
 	drafts                  *ask.Acceptance
@@ -71,6 +81,7 @@ type observed struct {
 	late                    string             // the load was broken off, and why
 	health                  string             // what is wrong with /health after the load; "": nothing
 	stop                    *stopOutcome
+	python                  tried  // what was tried again of the first start
 	loadLog                 string // what it printed since it was healthy
 	trace                   *sandbox.Trace
 	at, homeFolder, address string // of the place
@@ -98,12 +109,15 @@ func (r *Rehearsal) Run(ctx context.Context) (*report.Measured, []report.GateRes
 		return nil, nil, err
 	}
 	machine := describeMachine("/")
-	o := &observed{rehearsal: r, Measured: &report.Measured{Machine: machine.text, Shrunk: r.Shrunk}, accelerator: machine.accelerator}
+	o := &observed{rehearsal: r, Measured: &report.Measured{Machine: machine.text, Shrunk: r.Shrunk}, accelerator: machine.accelerator, madeUp: examples.madeUp}
 	if err := r.firstStart(ctx, o, examples); err != nil {
 		return nil, nil, err
 	}
 	if o.stop != nil && o.replied {
 		if err := r.elsewhere(ctx, o, examples); err != nil {
+			return nil, nil, err
+		}
+		if err := r.tryWithoutCaches(ctx, o); err != nil {
 			return nil, nil, err
 		}
 		if err := r.tryZeroWeights(ctx, o, examples); err != nil {
@@ -138,6 +152,10 @@ func (r *Rehearsal) firstStart(ctx context.Context, o *observed, examples exampl
 			return err
 		}
 		o.loadLog = sanitised(s.log.Since(started))
+		o.python.alive = pids(place)
+		if main, inside := s.process.(interface{ PID() int }); inside {
+			o.python.main = main.PID()
+		}
 		if o.stop, err = s.end(ctx); err != nil {
 			return err
 		}
@@ -148,10 +166,12 @@ func (r *Rehearsal) firstStart(ctx context.Context, o *observed, examples exampl
 	o.Log, o.trace = sanitised(s.log.String()), place.trace()
 	o.first.note(o.trace)
 	o.Starts = append(o.Starts, o.first.Start)
-	if o.stop == nil || !o.replied {
-		return nil
+	if o.stop != nil && o.replied {
+		if err := s.again(ctx, o, startedAgain, examples); err != nil {
+			return err
+		}
 	}
-	return s.again(ctx, o, startedAgain, examples)
+	return s.tryPython(ctx, o) // last: what is imported may write where a start would find it
 }
 
 // elsewhere starts the submission from a folder with another name, with a space
@@ -219,15 +239,16 @@ func (r *Rehearsal) readExamples() (e examples, err error) {
 	quality := r.Profile.Quality
 	switch {
 	case quality == nil:
-		return madeUp(r.Profile.Load), nil
+		return madeUp(r.Profile.Load, r.Vocabulary), nil
 	case quality.Continuations != nil:
-		if e.continuations, err = ask.ReadContinuations(quality.Continuations); err != nil {
-			return e, fmt.Errorf("read the profile's continuations: %w", err)
+		if e.continuations, err = ask.ReadContinuations(quality.Continuations, r.Largest); err != nil {
+			return e, manifest.WithHint(fmt.Errorf("read %s: %w", cmp.Or(r.Examples, "the profile's continuations"), err),
+				"continuations are those of this submission's target model, in token ids of its vocabulary")
 		}
 		e.continuations = ask.Windows(e.continuations, r.Profile.Load.Concurrency)
 	default:
-		if e.questions, err = ask.ReadQuestions(quality.Questions); err != nil {
-			return e, fmt.Errorf("read the profile's questions: %w", err)
+		if e.questions, err = ask.ReadQuestions(quality.Questions, quality.Images); err != nil {
+			return e, fmt.Errorf("read %s: %w", cmp.Or(r.Examples, "the profile's questions"), err)
 		}
 		e.questions, e.repeats = ask.WithoutRepeats(e.questions)
 	}

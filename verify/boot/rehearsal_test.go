@@ -226,7 +226,7 @@ func TestCleanSubmission(t *testing.T) {
 				for id, g := range gates {
 					want := report.Pass
 					switch {
-					case bare && (id == "install" || id == "startup" || id == "opened-files"):
+					case bare && (id == "startup" || id == "opened-files"):
 						want = report.Undecided
 					case id == "install":
 						want = report.NotApplicable
@@ -258,7 +258,6 @@ func TestCleanSubmission(t *testing.T) {
 // Each fault fails its gate, and no other.
 func TestFaults(t *testing.T) {
 	short := func(p *profiles.Profile) { p.Load.StartSeconds = 1.5 }
-	longer := func(p *profiles.Profile) { p.Load.StartSeconds = 4 } // time enough to be asked on a busy machine
 	for name, test := range map[string]struct {
 		testSubmission
 		gate    string
@@ -275,10 +274,8 @@ func TestFaults(t *testing.T) {
 		"program":        {testSubmission{script: "exec absent-program --port 8000"}, "startup", []string{"the program absent-program is missing", "exit status 127"}, false},
 		"no name":        {testSubmission{fault: "names, and ends"}, "startup", []string{"it asks the network, and there is none"}, true},
 		"silent":         {testSubmission{script: "exit 0"}, "startup", []string{"ended before it was healthy: exit status 0", "it printed nothing"}, false},
-		"never":          {testSubmission{fault: "never", profile: short}, "startup", []string{"did not answer 200 within 1.5s", "HTTP 503"}, false},
+		"never":          {testSubmission{fault: "never", profile: short}, "startup", []string{"did not answer 200 within 1.5s"}, false},
 		"no port":        {testSubmission{script: "echo loading; exec sleep 1000", profile: short}, "startup", []string{"connection refused", "loading"}, false},
-		"moved":          {testSubmission{fault: "moved", profile: longer}, "startup", []string{"HTTP 307"}, false},
-		"hangs":          {testSubmission{fault: "hangs", profile: longer}, "startup", []string{"last probe: not answered when the time was over"}, false},
 		"loopback":       {testSubmission{fault: "loopback"}, "startup", []string{"listens on 127.0.0.1 only", "bind it to 0.0.0.0"}, true},
 		"state":          {testSubmission{fault: "state"}, "startup", []string{"started again, at once", "another server runs"}, true},
 		"forgets":        {testSubmission{fault: "forgets"}, "startup", []string{"started again, at once", "answers otherwise when it is started again"}, true},
@@ -312,7 +309,7 @@ func TestFaults(t *testing.T) {
 		"not forwarded": {testSubmission{script: "(SERVER)\ntrue", change: func(r *Rehearsal) { r.patience = 100 * time.Millisecond }},
 			"still-healthy", []string{"after SIGTERM something still runs", "port"}, false},
 		"sick":              {testSubmission{fault: "sick"}, "still-healthy", []string{"GET /health after the load: HTTP 503"}, false},
-		"no weights":        {testSubmission{fault: "no weights"}, "opened-files", []string{"none of the submission's 1 weight files"}, true},
+		"no weights":        {testSubmission{fault: "no weights"}, "opened-files", []string{"none of the submission's 1 weight file"}, true},
 		"one shard":         {testSubmission{fault: "one shard"}, "opened-files", []string{"weights/model.safetensors the server has not opened"}, true},
 		"network":           {testSubmission{fault: "network"}, "opened-files", []string{"connects to 198.51.100.7:443"}, true},
 		"names":             {testSubmission{fault: "names"}, "opened-files", []string{"looks for another machine by name"}, true},
@@ -386,7 +383,11 @@ func TestLostProcess(t *testing.T) {
 		for fault, want := range map[string]string{
 			"": "gone ", "a worker": "it answered again after", "a worker it ends with": "later: exit status 4", "a worker it needs": "it neither answers again nor ends",
 		} {
-			_, gates := run(t, testSubmission{fault: fault, profile: func(p *profiles.Profile) { p.Load.StartSeconds = 4 }}.rehearsal(t, bare))
+			r := testSubmission{fault: fault}.rehearsal(t, bare)
+			if fault == "a worker it needs" {
+				r.Profile.Load.StartSeconds = 6 // which it waits out
+			}
+			_, gates := run(t, r)
 			g := gates["still-healthy"]
 			if text := findings(g); g.Status != report.Pass || !strings.Contains(text, want) || strings.Contains(text, "warning: ") != (fault == "a worker it needs") || strings.Contains(text, "was killed") != (fault != "") {
 				t.Errorf("%s: %s, want %q:\n%s", fault, g.Status, want, text)
@@ -509,7 +510,7 @@ func TestGolden(t *testing.T) {
 	}
 	r = testSubmission{drafts: true}.rehearsal(t, true)
 	r.Golden = []ask.Reference{own}
-	if _, _, err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "golden answers are of a chat endpoint") {
+	if _, _, err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "answers are of a chat endpoint and drafts of /draft, and the profile asks /draft") {
 		t.Errorf("drafts: %v", err)
 	}
 }

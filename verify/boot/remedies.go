@@ -29,7 +29,7 @@ func requestRemedy(path string, x ask.Exchange, failed error, thought bool) stri
 		}
 		return "answer as the endpoint's standard says: an OpenAI chat completion, or {\"draft\": [...]} for drafts"
 	case http.StatusNotFound:
-		return "answer POST " + path + ": the server has another path, or knows no model of the name in the request; graders send that path, and any name"
+		return "answer POST " + path + ": the server has another path, or knows no model of the name in the request; graders send that path, and any name. Where its task asks something else, name that task's profile, as in --profile " + ofOtherPath(path)
 	case http.StatusMethodNotAllowed:
 		return "answer POST at " + path + ": the server takes another method there"
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
@@ -50,6 +50,14 @@ func requestRemedy(path string, x ask.Exchange, failed error, thought bool) stri
 		return "the server's log says what failed inside; " + unknownRemedy
 	}
 	return unknownRemedy
+}
+
+// ofOtherPath is a shipped profile whose requests go elsewhere.
+func ofOtherPath(path string) string {
+	if path == ask.DraftPath {
+		return "ternary-chat"
+	}
+	return "drafter"
 }
 
 // exception returns the last line of the last Python traceback of a log, the one

@@ -23,7 +23,7 @@ func TestRequestRemedy(t *testing.T) {
 		"moved":    {307, other, false, "follow no redirect"},
 		"refused":  {400, other, false, "its reply says which part is refused"},
 		"key":      {401, other, false, "ask for no key"},
-		"path":     {404, other, false, "answer POST /v1/chat/completions"},
+		"path":     {404, other, false, "profile, as in --profile drafter"},
 		"method":   {405, other, false, "another method"},
 		"too big":  {413, other, false, "size of a body"},
 		"entity":   {422, other, false, "its reply says which part is refused"},

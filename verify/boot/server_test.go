@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -161,15 +162,7 @@ func (s *testServer) startWorker() error {
 	return nil
 }
 
-func (s *testServer) health(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case s.is("moved"):
-		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
-		return
-	case s.is("hangs"):
-		<-r.Context().Done()
-		return
-	}
+func (s *testServer) health(w http.ResponseWriter, _ *http.Request) {
 	polls := s.polls.Add(1)
 	if polls < 3 && !s.is("loopback") || s.is("never") || s.is("sick") && s.asked.Load() > 0 {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -249,22 +242,31 @@ func (s *testServer) trouble(w http.ResponseWriter, request string) bool {
 func (s *testServer) chat(w http.ResponseWriter, r *http.Request) {
 	flight := s.flight.Add(1)
 	defer s.flight.Add(-1)
-	var in struct{ Messages []struct{ Content string } }
+	var in struct {
+		Messages []struct{ Content json.RawMessage }
+	}
+	if s.refuses(w, r) {
+		return
+	}
 	if json.NewDecoder(r.Body).Decode(&in) != nil || len(in.Messages) != 1 {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	words := strings.Fields(in.Messages[0].Content)
+	text, colour := readContent(in.Messages[0].Content)
+	words := strings.Fields(text)
 	if words[0] == "fail" {
 		w.WriteHeader(http.StatusInternalServerError)
 		fmt.Fprint(w, "out of\x1b[31m luck")
 		return
 	}
-	if s.trouble(w, in.Messages[0].Content) {
+	if s.trouble(w, text) {
 		return
 	}
 	flight = max(flight, s.company())
 	answer, finish := words[len(words)-1], "stop"
+	if text == colourQuestion && !s.is("blind") {
+		answer = colour
+	}
 	switch {
 	case s.blank || s.later && s.is("forgets"):
 		answer = "A"
@@ -295,6 +297,11 @@ func (s *testServer) draft(w http.ResponseWriter, r *http.Request) {
 	}
 	if json.NewDecoder(r.Body).Decode(&in) != nil {
 		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	if s.is("few ids") && slices.Max(in.Tokens) >= 10 {
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprint(w, "index out of range")
 		return
 	}
 	if s.trouble(w, fmt.Sprint(in.Tokens)) {

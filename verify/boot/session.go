@@ -42,6 +42,7 @@ type session struct {
 type startOutcome struct {
 	report.Start
 	problem   string        // why it is not healthy; "" when it is
+	machines  bool          // the problem is this machine's, and says nothing of the submission
 	remedy    string        // what to do about it, where what was seen says so
 	probe     string        // what the last GET /health came to
 	loopback  bool          // it answers at 127.0.0.1 and not at its own address
@@ -103,6 +104,9 @@ func (s *session) begin(ctx context.Context, what string) (startOutcome, error) 
 			return o, context.Cause(ctx)
 		}
 		o.problem = fmt.Sprintf("serve.sh cannot be executed: %v", manifest.Cause(err))
+		if o.machines = machineFault(err); o.machines {
+			o.problem = "this machine cannot start it: " + manifest.Cause(err).Error()
+		}
 		return o, nil
 	}
 	if err := s.wait(ctx, &o); err != nil {
@@ -110,6 +114,12 @@ func (s *session) begin(ctx context.Context, what string) (startOutcome, error) 
 	}
 	o.log = sanitised(s.log.String())
 	return o, nil
+}
+
+// machineFault reports whether a command was not started for want of something
+// that it has no part in.
+func machineFault(err error) bool {
+	return errors.Is(err, sandbox.ErrNotStarted) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // command is what a grader executes: serve.sh itself where it may be executed,
@@ -168,12 +178,7 @@ func (s *session) wait(ctx context.Context, o *startOutcome) error {
 	for polls := 0; ; polls++ {
 		asked := time.Now()
 		status, err := s.server.Health(waiting)
-		switch {
-		case waiting.Err() == nil || o.probe == "":
-			o.probe = ask.HealthText(status, err)
-		case time.Since(asked) > local.PollInterval:
-			o.probe = "not answered when the time was over; the one before: " + o.probe
-		}
+		o.probe = probeText(o.probe, status, err, waiting.Err() != nil, time.Since(asked))
 		refused := errors.Is(err, syscall.ECONNREFUSED)
 		if !bound && waiting.Err() == nil && !refused {
 			bound = true
@@ -214,6 +219,22 @@ func (s *session) wait(ctx context.Context, o *startOutcome) error {
 	}
 }
 
+// probeText says what a GET /health came to, of which before is what the one before
+// it came to ("": there was none). over: the time for all of them ended before this
+// one did, which had taken that long.
+func probeText(before string, status int, err error, over bool, took time.Duration) string {
+	const unanswered = "not answered when the time was over"
+	switch {
+	case err == nil || !over:
+		return ask.HealthText(status, err)
+	case before == "":
+		return unanswered
+	case took <= local.PollInterval:
+		return before // this one was hardly sent
+	}
+	return unanswered + "; the one before: " + before
+}
+
 // lateRemedy is what to do about a server that is not healthy in time, by the
 // ports that it listens on then (nil: unknown) and the last status of /health.
 func lateRemedy(ports []int, port, status int) string {
@@ -238,28 +259,6 @@ func exitText(err error) string {
 		return "exit status 0"
 	}
 	return err.Error()
-}
-
-// watchInstallers remembers that an installer runs.
-func (s *session) watchInstallers(o *startOutcome) {
-	commands, err := s.place.alive()
-	if err == nil && slices.ContainsFunc(commands, isInstaller) {
-		o.installed = time.Since(s.began)
-	}
-}
-
-// isInstaller reports whether a command line installs Python packages.
-func isInstaller(command string) bool {
-	words := strings.Fields(command)
-	for i, word := range words {
-		switch name := path.Base(word); {
-		case strings.HasPrefix(name, "pip") || name == "uv" || name == "conda" || name == "mamba":
-			if slices.Contains(words[i:], "install") || slices.Contains(words[i:], "sync") {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // stopOutcome is how SIGTERM went.

@@ -1,13 +1,17 @@
 package boot
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"slipway/manifest"
 	"slipway/verify/boot/ask"
@@ -27,6 +31,42 @@ func TestWilson(t *testing.T) {
 		if math.Abs(low-test.low) > 5e-5 || math.Abs(high-test.high) > 5e-5 {
 			t.Errorf("%d of %d: %.4f to %.4f, want %.4f to %.4f", test.right, test.n, low, high, test.low, test.high)
 		}
+	}
+}
+
+// What a probe came to, of a server that answers, sends elsewhere, or never answers:
+// the wait for that one ends when it was asked.
+func TestProbeText(t *testing.T) {
+	const long = time.Minute
+	for _, test := range []struct {
+		what, before string
+		health       func(w http.ResponseWriter, r *http.Request, over func())
+		took         time.Duration
+		want         string
+	}{
+		{"loading", "connection refused", func(w http.ResponseWriter, _ *http.Request, _ func()) { w.WriteHeader(http.StatusServiceUnavailable) }, long, "HTTP 503"},
+		{"moved", "", func(w http.ResponseWriter, r *http.Request, _ func()) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, long, "HTTP 307"},
+		{"hangs", "connection refused", func(_ http.ResponseWriter, r *http.Request, over func()) { over(); <-r.Context().Done() }, long,
+			"not answered when the time was over; the one before: connection refused"},
+		{"hangs from the first one on", "", func(_ http.ResponseWriter, r *http.Request, over func()) { over(); <-r.Context().Done() }, long, "not answered when the time was over"},
+		{"was hardly asked", "HTTP 503", func(_ http.ResponseWriter, r *http.Request, over func()) { over(); <-r.Context().Done() }, time.Millisecond, "HTTP 503"},
+		{"closes", "HTTP 503", func(http.ResponseWriter, *http.Request, func()) { panic(http.ErrAbortHandler) }, long, "the connection was closed without a reply"},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			waiting, over := context.WithCancel(t.Context())
+			defer over()
+			mux := http.NewServeMux()
+			mux.HandleFunc("GET /health", func(w http.ResponseWriter, r *http.Request) { test.health(w, r, over) })
+			mux.HandleFunc("GET /elsewhere", func(http.ResponseWriter, *http.Request) {})
+			server := httptest.NewServer(mux)
+			defer server.Close()
+			status, err := ask.Endpoint{URL: server.URL}.Health(waiting)
+			if got := probeText(test.before, status, err, waiting.Err() != nil, test.took); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
 	}
 }
 
@@ -188,7 +228,7 @@ func TestMachine(t *testing.T) {
 		}
 	}
 	m := describeMachine(root)
-	if !strings.HasPrefix(m.text, "A Processor, ") || !strings.HasSuffix(m.text, " cores, 8.0 GiB of memory, 1 x NVIDIA H100 80GB HBM3") || m.bytesPerSecond != 3.35e12 {
+	if !strings.HasPrefix(m.text, "A Processor, ") || !strings.HasSuffix(m.text, ", 8.0 GiB of memory, 1 x NVIDIA H100 80GB HBM3") || m.bytesPerSecond != 3.35e12 {
 		t.Errorf("%+v", m)
 	}
 	if m := describeMachine(t.TempDir()); m.text == "" || m.card != "" {
@@ -478,30 +518,6 @@ func TestCompilerStarted(t *testing.T) {
 	}
 }
 
-func TestInstallers(t *testing.T) {
-	for command, want := range map[string]bool{
-		"process 7, python3 -m pip install --no-index x": true, "/opt/venv/bin/pip3.12 install x": true, "uv pip install x": true, "uv sync": true,
-		"pip --version": false, "python3 server.py install": false, "/usr/bin/install -m 644 a b": false, "": false,
-	} {
-		if got := isInstaller(command); got != want {
-			t.Errorf("%q: %v", command, got)
-		}
-	}
-	o := tracedObserved()
-	o.first.Healthy = 9
-	if v := o.judgeInstall(); v.Status != report.NotApplicable {
-		t.Errorf("no installer: %+v", v)
-	}
-	o.trace.Programs = []sandbox.Program{{Path: "/usr/bin/pip", Argv: []string{"pip", "install", "x"}, At: 1e9}, {Path: "/usr/bin/python3", Argv: []string{"python3", "server.py"}, At: 5e9}}
-	if v := o.judgeInstall(); v.Status != "" || !strings.Contains(v.Notes[0], "after 5s") {
-		t.Errorf("an installer: %+v", v)
-	}
-	o.first.problem, o.first.log = "the server ended", "ERROR: No matching distribution found for uvicorn"
-	if v := o.judgeInstall(); len(v.Findings) != 1 || !strings.Contains(v.Findings[0].Problem, "pip finds no wheel of uvicorn") {
-		t.Errorf("a failed installer: %+v", v)
-	}
-}
-
 // PATH in a sandbox leaves out what is hidden and keeps what every machine has.
 func TestPath(t *testing.T) {
 	r := &Rehearsal{Path: "/root/bin:relative:/opt/cuda/bin:/usr/bin:", Hide: []string{"/root"}}
@@ -510,5 +526,24 @@ func TestPath(t *testing.T) {
 	}
 	if got := r.path(&barePlace{}); got != r.Path {
 		t.Error(got)
+	}
+}
+
+// A probe's line is whole wherever the end of a log is shown: it can be read again.
+func TestLastLinesKeepsProbes(t *testing.T) {
+	described := &image.Image{Schema: 1, Distributions: map[string]string{}}
+	for i := range 40 {
+		described.Distributions[fmt.Sprintf("package-%d", i)] = "1.0"
+	}
+	line, err := described.Line(image.LineLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := lastLines(sanitised("starting\n" + strings.Repeat("x", 400) + "\n" + line + "\n"))
+	if !strings.Contains(shown, line) || strings.Contains(shown, strings.Repeat("x", 200)) {
+		t.Errorf("%s", shown)
+	}
+	if learned := image.Learn(shown); len(learned.Image.Distributions) != 40 {
+		t.Errorf("learned %v", learned.Image)
 	}
 }

@@ -181,7 +181,11 @@ func (z *zeroOutcome) text() string {
 	if z.problem != "" {
 		return z.problem
 	}
-	return fmt.Sprintf("%d of %d %s stay", z.stayed, z.asked, what)
+	text := fmt.Sprintf("%d of %d %s stay", z.stayed, z.asked, what)
+	if z.asked < zeroEnough {
+		text += fmt.Sprintf(": fewer than %d say nothing", zeroEnough)
+	}
+	return text
 }
 
 // judgeZeroWeights fails where the answers do not come from the weights.

@@ -3,7 +3,9 @@ package image
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -65,6 +67,9 @@ func (i *Image) mark() (string, error) {
 	return lineBegin + string(data) + lineEnd, nil
 }
 
+// HasLine reports whether a line of a log holds a description, or its beginning.
+func HasLine(line string) bool { return strings.Contains(line, lineBegin) }
+
 // marked is a description that was found in a log.
 type marked struct {
 	image   *Image
@@ -87,9 +92,7 @@ func findLines(log string) []marked {
 		} else {
 			log = ""
 		}
-		if strings.HasPrefix(text, `{\"`) { // the log was quoted in JSON
-			text = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(text)
-		}
+		text = unquoted(text)
 		m := marked{text: text, clipped: !whole}
 		if m.clipped {
 			text = wholeMembers(text)
@@ -98,6 +101,22 @@ func findLines(log string) []marked {
 		found = append(found, m)
 	}
 }
+
+// unquoted undoes how a report quotes a log: in JSON, HTML or Markdown.
+func unquoted(text string) string {
+	switch {
+	case strings.HasPrefix(text, `{\"`):
+		return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(text)
+	case strings.HasPrefix(text, "{&#34;") || strings.HasPrefix(text, "{&quot;"):
+		return html.UnescapeString(text)
+	case strings.Contains(text, `\[`) || strings.Contains(text, `\_`): // which JSON escapes nowhere
+		return markdownEscape.ReplaceAllString(text, "$1")
+	}
+	return text
+}
+
+// markdownEscape is a character that Markdown would read as its own.
+var markdownEscape = regexp.MustCompile("\\\\([\\\\`*_\\[\\]<>|#&~!])")
 
 // wholeMembers cuts a JSON object that lost its end after the last member that
 // is certainly whole.

@@ -1,7 +1,9 @@
 package image
 
 import (
+	"encoding/json"
 	"fmt"
+	"html/template"
 	"reflect"
 	"strings"
 	"testing"
@@ -96,5 +98,31 @@ func TestClippedLines(t *testing.T) {
 	}
 	if most == 0 {
 		t.Error("no clipped line kept its last members")
+	}
+}
+
+// A line is found again in what a report is written in.
+func TestLineInReports(t *testing.T) {
+	want := &Image{Schema: 1, Python: &Python{Version: "3.12", Path: "/opt/my_venv/bin/python3"}, Absent: []string{"accelerate", "flash-attn"}, Home: `/home/a"b\c`}
+	line, err := want.Line(LineLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var markdown strings.Builder
+	for _, r := range line {
+		if strings.ContainsRune("\\`*_[]<>|#&~!", r) {
+			markdown.WriteByte('\\')
+		}
+		markdown.WriteRune(r)
+	}
+	quoted, err := json.Marshal(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"text": line, "JSON": string(quoted), "HTML": template.HTMLEscapeString(line), "Markdown": markdown.String()} {
+		learned := Learn("the end of its log: " + text + " | and more")
+		if got := learned.Image; !reflect.DeepEqual(got, *want) {
+			t.Errorf("%s: learned %+v from %s", name, got, text)
+		}
 	}
 }

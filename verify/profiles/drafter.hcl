@@ -9,11 +9,11 @@ profile "drafter" {
   gates = [
     "paths", "digests", "files", "declared", "size", "safetensors", "index", "coverage",
     "data", "lookup", "text-only", "script", "secrets", "config", "rebuild",
-    "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
+    "install", "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
   ]
   may_undecided = [
     "text-only", "rebuild",
-    "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
+    "install", "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
   ]
 }
 
@@ -40,6 +40,5 @@ load {
 }
 
 quality {
-  continuations = "abacus.continuations.jsonl" # of the target model that examples/abacus/drafter drafts for
-  tau           = 4.6
+  tau = 4.6 # along continuations of the target model, which each vocabulary has its own of: rehearse --continuations FILE
 }

@@ -1,19 +1,19 @@
 schema = 1
 
 profile "practice" {
-  description = "A small chat model or drafter, to try every step on a machine without a GPU."
+  description = "A small chat model, asked the questions of the example, to try every step on a machine without a GPU."
   max_bytes   = 0          # no limit
   vision_mtp  = "may_omit"
   image       = "grader.image.json"
 
   gates = [
     "paths", "digests", "files", "declared", "size", "safetensors", "index", "coverage", "ternary", "stored",
-    "text-only", "script", "secrets", "config", "rebuild",
-    "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
+    "data", "lookup", "text-only", "script", "secrets", "config", "rebuild",
+    "install", "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
   ]
   may_undecided = [
     "text-only", "rebuild",
-    "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
+    "install", "startup", "first-request", "batch", "deadline", "still-healthy", "opened-files", "quality",
   ]
 }
 

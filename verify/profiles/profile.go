@@ -29,6 +29,7 @@ type Profile struct {
 	Device  *Device         // the grader's accelerator; nil: what was measured counts as it is
 	Load    Load            // what a grader sends; used by dynamic gates
 	Quality *Quality        // public examples to measure a running submission with; nil: none
+	Floor   float64         // as Quality's Accuracy or, for drafts, Tau, for examples that somebody brings, where the task has no public ones; 0: unknown
 }
 
 // Base pins a starting model. Contract holds its tensors' names, shapes and
@@ -53,14 +54,15 @@ type Required struct {
 // Ternary bounds the ternary fraction and the stored parameters. Ratios are
 // compared in integers: FractionAbove 95/100 means 100*T > 95*(T+s+f).
 type Ternary struct {
-	FractionAbove Ratio               // strictly above
-	StoredAtMost  Ratio               // at most this times P0
-	Counting      string              // "observed" or "strict": submission-format counting rules
-	GroupMinimum  int64               // smallest scale unit, in weights
-	Formats       []string            // kinds and formats of ternary entries that the task takes; none: all
-	Names         manifest.FieldNames // how the task spells the quantization manifest's fields
-	Unreferenced  Unreferenced        // what becomes of stored tensors that no entry refers to
-	WhenDeclared  bool                // a submission without a quantization manifest claims nothing ternary, and that is fine
+	FractionAbove   Ratio               // strictly above
+	StoredAtMost    Ratio               // at most this times P0
+	Counting        string              // "observed" or "strict": submission-format counting rules
+	GroupMinimum    int64               // smallest scale unit, in weights
+	Formats         []string            // kinds and formats of ternary entries that the task takes; none: all
+	Names           manifest.FieldNames // how the task spells the quantization manifest's fields
+	Unreferenced    Unreferenced        // what becomes of stored tensors that no entry refers to
+	AllowAsymmetric bool                // literal units may be {-b, 0, +a}; each then has two scales
+	WhenDeclared    bool                // a submission without a quantization manifest claims nothing ternary, and that is fine
 }
 
 // Ratio is Numerator/Denominator, both positive.
@@ -74,6 +76,7 @@ const (
 	MayOmit   Presence = "may_omit"
 	Needed    Presence = "required"
 	Forbidden Presence = "forbidden"
+	Added     Presence = "added" // the submission brings a vision encoder of its own, to a base that stays as it is
 )
 
 // Unreferenced says what becomes of stored tensors that no entry of the
@@ -95,11 +98,12 @@ func (t Ternary) ForbidsUnreferenced() bool {
 // Quality is how good a running submission has to be on the task's public
 // examples. One of the two is given.
 type Quality struct {
-	Questions     []byte  // JSON lines of id, question, answer, choices
-	Chance        float64 // share of questions that guessing answers; 0: unknown
-	Accuracy      float64 // least share of questions that are answered exactly
-	Continuations []byte  // JSON lines of id, prompt, continuation: a target model's token ids
-	Tau           float64 // least mean acceptance length of drafts of Load.MaxTokens ids
+	Questions     []byte            // JSON lines of id, question, answer, choices, image, images
+	Images        map[string][]byte // that the questions show, by the names that they have there; nil: none
+	Chance        float64           // share of questions that guessing answers; 0: unknown
+	Accuracy      float64           // least share of questions that are answered exactly
+	Continuations []byte            // JSON lines of id, prompt, continuation: a target model's token ids
+	Tau           float64           // least mean acceptance length of drafts of Load.MaxTokens ids
 }
 
 // Load is what a grader asks of a running submission. Durations in seconds,
@@ -117,6 +121,7 @@ type Load struct {
 	Attempts       int   // how often a request is tried; 1 where the profile does not say
 	GradedRequests int   // the whole graded load; 0: unknown
 	GradedTokens   int64 // of drafting: the held-out continuations' tokens; 0: unknown
+	BodyBytes      int   // of the largest requests, which send images; 0: none does
 }
 
 // Device is an accelerator, by what limits decoding: memory and its bandwidth.

@@ -12,24 +12,62 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"slipway/manifest"
+	"slipway/verify/picture"
 )
 
 // Question is one public question: asked as one user message, right if the
 // answer is the given one, white space around it aside. Choices are the options
-// of a question that has some.
+// of a question that has some; Image or Images name what it shows, which is in
+// Pictures.
 type Question struct {
 	ID       string   `json:"id"`
 	Question string   `json:"question"`
 	Answer   string   `json:"answer"`
 	Choices  []string `json:"choices,omitempty"`
+	Image    string   `json:"image,omitempty"`
+	Images   []string `json:"images,omitempty"`
+
+	Pictures []picture.Picture `json:"-"`
 }
 
-// ReadQuestions reads questions, one JSON object a line.
-func ReadQuestions(data []byte) ([]Question, error) {
-	return readLines[Question](data)
+// ReadQuestions reads questions, one JSON object a line. images are those that
+// they name.
+func ReadQuestions(data []byte, images map[string][]byte) ([]Question, error) {
+	questions, err := readLines[Question](data, nil)
+	for i := range questions {
+		q := &questions[i]
+		names, nameErr := picture.Names(q.Image, q.Images)
+		if nameErr != nil {
+			return nil, fmt.Errorf("question %q %w", manifest.Clip(q.ID), nameErr)
+		}
+		for _, name := range names {
+			if images[name] == nil {
+				return nil, fmt.Errorf("question %q: image %s was not read", manifest.Clip(q.ID), manifest.Clip(name))
+			}
+			q.Pictures = append(q.Pictures, picture.Picture{Name: name, Data: images[name]})
+		}
+	}
+	return questions, err
 }
 
-func readLines[T any](data []byte) ([]T, error) {
+// Shown are the digests of what a question shows, in order.
+func (q Question) Shown() (digests []string) {
+	for _, p := range q.Pictures {
+		digests = append(digests, manifest.DigestBytes(p.Data).String())
+	}
+	return digests
+}
+
+// pictureLength is how long a question gets by an image, in bytes of text: most
+// encoders make some hundreds of tokens of one.
+const pictureLength = 2000
+
+// Length is about how long a question is to a model, in bytes of text.
+func (q Question) Length() int { return len(q.Question) + pictureLength*len(q.Pictures) }
+
+// readLines reads one JSON object a line. check, which may be nil, says what is
+// wrong with one.
+func readLines[T any](data []byte, check func(T) error) ([]T, error) {
 	var all []T
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, 16<<20)
@@ -38,7 +76,11 @@ func readLines[T any](data []byte) ([]T, error) {
 			continue
 		}
 		var one T
-		if err := manifest.DecodeStrict(lines.Bytes(), &one); err != nil {
+		err := manifest.DecodeStrict(lines.Bytes(), &one)
+		if err == nil && check != nil {
+			err = check(one)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 		all = append(all, one)
@@ -46,12 +88,13 @@ func readLines[T any](data []byte) ([]T, error) {
 	return all, lines.Err()
 }
 
-// WithoutRepeats drops the questions whose text was there before, whatever
-// their letters' case and white space: a server may remember the answer.
+// WithoutRepeats drops the questions whose text was there before with the same
+// images, whatever its letters' case and white space: a server may remember the
+// answer.
 func WithoutRepeats(questions []Question) (kept []Question, repeats int) {
 	seen := map[string]bool{}
 	for _, q := range questions {
-		text := strings.Join(strings.Fields(strings.ToLower(q.Question)), " ")
+		text := strings.Join(append(strings.Fields(strings.ToLower(q.Question)), q.Shown()...), " ")
 		if seen[text] {
 			repeats++
 			continue
@@ -148,7 +191,10 @@ func One(ctx context.Context, server Endpoint, question Question, load Load) Ans
 	for answer.Tries < max(1, load.Attempts) && ctx.Err() == nil {
 		var reply chatReply
 		answer.Tries++
-		answer.Exchange = server.post(ctx, ChatPath, chatBody(question, load), &reply, load.Request)
+		answer.Exchange = server.post(ctx, ChatPath, chatBody(question, load, picture.Picture.URL), &reply, load.Request)
+		if len(question.Pictures) > 0 {
+			answer.short = shorten(question, load)
+		}
 		if answer.Failed = answer.Exchange.Failed; answer.Failed == nil {
 			answer.Failed, answer.Thought = reply.fault(), reply.thought()
 		}

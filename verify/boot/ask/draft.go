@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,39 @@ type Continuation struct {
 	Continuation []int32 `json:"continuation"`
 }
 
-// ReadContinuations reads continuations, one JSON object a line.
-func ReadContinuations(data []byte) ([]Continuation, error) { return readLines[Continuation](data) }
+// ReadContinuations reads continuations, one JSON object a line. Each has ids in
+// its prompt and after it, all of them below vocabulary; 0: that is not known.
+func ReadContinuations(data []byte, vocabulary int64) ([]Continuation, error) {
+	return readLines(data, func(c Continuation) error {
+		if len(c.Continuation) == 0 {
+			return errors.New("it has no continuation, which drafts are measured against")
+		}
+		return c.check(vocabulary)
+	})
+}
+
+// ReadPrompts reads what is drafted after, one JSON object a line. What the target
+// goes on with may be left out.
+func ReadPrompts(data []byte) ([]Continuation, error) {
+	return readLines(data, func(c Continuation) error { return c.check(0) })
+}
+
+func (c Continuation) check(vocabulary int64) error {
+	if len(c.Prompt) == 0 {
+		return errors.New("it has no id in its prompt")
+	}
+	for _, ids := range [][]int32{c.Prompt, c.Continuation} {
+		for _, id := range ids {
+			switch {
+			case id < 0:
+				return fmt.Errorf("id %d is below 0", id)
+			case vocabulary > 0 && int64(id) >= vocabulary:
+				return fmt.Errorf("id %d is beyond vocab_size %d of config.json", id, vocabulary)
+			}
+		}
+	}
+	return nil
+}
 
 // windowTokens is how much of a long continuation a sample walks.
 const windowTokens = 76
@@ -155,18 +187,33 @@ func walk(ctx context.Context, server Endpoint, c Continuation, load Load) Accep
 	return a
 }
 
+// Drafts asks for the drafts of steps, load.Concurrency at a time, and returns how
+// each request went. With a MaxTokens of 0 a draft is as long as its target.
+func Drafts(ctx context.Context, server Endpoint, steps []DraftStep, load Load) []Exchange {
+	exchanges := make([]Exchange, len(steps))
+	var group errgroup.Group
+	group.SetLimit(max(1, load.Concurrency))
+	for i := range steps {
+		group.Go(func() error {
+			own := load
+			own.MaxTokens = cmp.Or(load.MaxTokens, len(steps[i].Target))
+			exchanges[i] = server.Draft(ctx, &steps[i], own)
+			return nil
+		})
+	}
+	_ = group.Wait() // no function of the group fails
+	return exchanges
+}
+
 // Again asks for drafts after the contexts of steps once more, load.Concurrency
 // at a time, and returns how many ids are accepted in all, of each step as many as
 // before at most.
 func Again(ctx context.Context, server Endpoint, steps []DraftStep, load Load) (accepted int) {
 	again := make([]DraftStep, len(steps))
-	var group errgroup.Group
-	group.SetLimit(max(1, load.Concurrency))
 	for i, step := range steps {
 		again[i] = DraftStep{Context: step.Context, Target: step.Target}
-		group.Go(func() error { return server.Draft(ctx, &again[i], load).Failed })
 	}
-	_ = group.Wait() // a failed request accepts nothing
+	Drafts(ctx, server, again, load) // a failed request accepts nothing
 	for i := range again {
 		accepted += min(again[i].Accepted, steps[i].Accepted)
 	}

@@ -63,7 +63,8 @@ type Exchange struct {
 	Took    time.Duration
 	Failed  error
 
-	sent []byte // the body of the request
+	Sent  int   // bytes of the request's body
+	short short // of that body
 }
 
 // post sends a JSON body and reads a JSON reply. limit bounds the whole
@@ -74,7 +75,12 @@ func (e Endpoint) post(ctx context.Context, path string, body, reply any, limit 
 	if err != nil {
 		return Exchange{Failed: err}
 	}
-	defer func() { x.Took, x.sent = time.Since(began), data }()
+	defer func() {
+		x.Took, x.Sent = time.Since(began), len(data)
+		if len(data) <= longestCurl {
+			x.short.body = data
+		}
+	}()
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, LateError{limit})
@@ -120,8 +126,11 @@ func plainly(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	var operation *net.OpError
-	if errors.As(err, &operation) {
-		return operation.Err
+	for errors.As(err, &operation) { // one may hold another: what was read from, and what was written to
+		err = operation.Err
+	}
+	if operation != nil {
+		return err
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the connection was closed without a reply")

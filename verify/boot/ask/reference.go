@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
+
+	"slipway/verify/picture"
 )
 
 // Reference is a server's own account of its answer to a question: what later
@@ -15,6 +17,7 @@ import (
 type Reference struct {
 	ID       string        `json:"id"`
 	Question string        `json:"question,omitempty"` // "" in files that name it by its id only
+	Images   []string      `json:"images,omitempty"`   // digests of what the question shows
 	Prompt   []int32       `json:"prompt"`
 	Answer   string        `json:"answer"`
 	Tokens   []int32       `json:"tokens"`
@@ -30,7 +33,7 @@ type Candidate struct {
 }
 
 // ReadReferences reads references, one JSON object a line.
-func ReadReferences(data []byte) ([]Reference, error) { return readLines[Reference](data) }
+func ReadReferences(data []byte) ([]Reference, error) { return readLines[Reference](data, nil) }
 
 // References asks every question greedily and returns the answers with their
 // token ids and the top log-probabilities of every step. It needs a server that
@@ -76,7 +79,7 @@ func referenceOne(ctx context.Context, server Endpoint, question Question, load 
 		} `json:"choices"`
 	}
 	failed := server.post(ctx, ChatPath, map[string]any{
-		"messages":   []map[string]string{{"role": "user", "content": question.Question}},
+		"messages":   []map[string]any{{"role": "user", "content": content(question, picture.Picture.URL)}},
 		"max_tokens": load.MaxTokens, "temperature": 0, "logprobs": true, "top_logprobs": top, "return_token_ids": true,
 	}, &reply, load.Request).Failed
 	if failed != nil {
@@ -89,7 +92,7 @@ func referenceOne(ctx context.Context, server Endpoint, question Question, load 
 	if len(choice.Tokens) != len(choice.Logprobs.Content) {
 		return Reference{}, fmt.Errorf("the server has %d log-probabilities for %d tokens", len(choice.Logprobs.Content), len(choice.Tokens))
 	}
-	r := Reference{ID: question.ID, Question: question.Question, Prompt: reply.Prompt, Answer: choice.Message.Content, Tokens: choice.Tokens, Finish: choice.FinishReason}
+	r := Reference{ID: question.ID, Question: question.Question, Images: question.Shown(), Prompt: reply.Prompt, Answer: choice.Message.Content, Tokens: choice.Tokens, Finish: choice.FinishReason}
 	for _, token := range choice.Logprobs.Content {
 		r.Logprobs = append(r.Logprobs, token.Logprob)
 		step := []Candidate{}

@@ -70,7 +70,10 @@ func Start(options Options) (*Server, error) {
 	if s.grace == 0 {
 		s.grace = 10 * time.Second
 	}
-	command := exec.Command("/bin/sh", script, "--port", strconv.Itoa(port))
+	command := exec.Command(script, "--port", strconv.Itoa(port))
+	if _, err := exec.LookPath(script); err != nil { // no x bit, or a mount that is noexec
+		command = exec.Command(shellHere(), script, "--port", strconv.Itoa(port))
+	}
 	command.Dir = options.Folder // as a grader does, and a rehearsal
 	command.Env = []string{
 		"PATH=" + options.Path, "HOME=" + options.TempDir, "TMPDIR=" + options.TempDir, "SUBMISSION_DIR=" + options.Folder, "LC_ALL=C.UTF-8",
@@ -83,6 +86,15 @@ func Start(options Options) (*Server, error) {
 		return nil, fmt.Errorf("start the submission: %w", err)
 	}
 	return s, nil
+}
+
+// shellHere is the shell of scripts that cannot be executed themselves: bash, as
+// most are written for it, where there is one.
+func shellHere() string {
+	if bash, err := exec.LookPath("bash"); err == nil {
+		return bash
+	}
+	return "/bin/sh"
 }
 
 // begin starts the command, watched from before it runs.

@@ -92,6 +92,32 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// Its own first line says what serve.sh is run by; without an x bit it is bash.
+func TestScriptOfBash(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip(err)
+	}
+	for _, mode := range []os.FileMode{0o755, 0o644} {
+		options := submission(t, "words=(a b)\nif [ \"${words[1]}\" = b ]; then SERVER; fi")
+		script := filepath.Join(options.Folder, ServeScript)
+		text, err := os.ReadFile(script)
+		if err == nil {
+			err = errors.Join(os.WriteFile(script, []byte(strings.Replace(string(text), "#!/bin/sh", "#!/usr/bin/env bash", 1)), mode), os.Chmod(script, mode))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Start(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Stop)
+		if _, err := s.WaitHealthy(t.Context(), patience); err != nil {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+	}
+}
+
 func TestServerThatEnds(t *testing.T) {
 	s := start(t, "echo 'ModuleNotFoundError: accelerate' >&2\nexit 7")
 	_, err := s.WaitHealthy(t.Context(), patience)

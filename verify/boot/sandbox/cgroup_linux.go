@@ -1,12 +1,12 @@
 package sandbox
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +24,10 @@ type limits struct {
 	missing      map[string]string // by condition, why it is not to be had
 	memoryDetail string
 	cpuDetail    string
+	wantedMemory int64
 	wantedCPUs   float64
+	second       string // the one of version 2, which has every controller that a process gets there; "": none yet
+	kernel       kernel
 	janitor      *janitor // knows of each folder before it is there
 }
 
@@ -34,7 +37,7 @@ const cpuPeriod = 100_000
 // makeLimits makes the cgroups for limits of memory in bytes and of processors.
 // What this system does not give is noted; an error is of the janitor alone.
 func makeLimits(memory int64, cpus float64) (*limits, error) {
-	l := &limits{missing: map[string]string{}, wantedCPUs: cpus}
+	l := &limits{missing: map[string]string{}, wantedMemory: memory, wantedCPUs: cpus, kernel: realKernel}
 	if memory <= 0 && cpus <= 0 {
 		return l, nil
 	}
@@ -45,20 +48,25 @@ func makeLimits(memory int64, cpus float64) (*limits, error) {
 	if l.janitor, err = startJanitor(); err != nil {
 		return nil, err
 	}
-	if memory > 0 {
-		if err := l.limitMemory(hierarchies, memory); err != nil {
-			l.missing[MemoryLimit] = err.Error()
-		}
-	}
-	if cpus > 0 {
-		if err := l.limitCPUs(hierarchies, cpus); err != nil {
-			l.useCores(err.Error())
-		}
-	}
+	l.set(hierarchies)
 	if len(l.folders) == 0 {
 		l.stopJanitor()
 	}
 	return l, nil
+}
+
+// set makes the cgroups in the hierarchies, and sets the limits that are wanted.
+func (l *limits) set(hierarchies []hierarchy) {
+	if l.wantedMemory > 0 {
+		if err := l.limitMemory(hierarchies, l.wantedMemory); err != nil {
+			l.missing[MemoryLimit] = err.Error()
+		}
+	}
+	if l.wantedCPUs > 0 {
+		if err := l.limitCPUs(hierarchies, l.wantedCPUs); err != nil {
+			l.useCores(err.Error())
+		}
+	}
 }
 
 // useCores limits processors by number instead.
@@ -88,10 +96,10 @@ func (l *limits) limitMemory(hierarchies []hierarchy, memory int64) error {
 		limit, swap, swapAmount = "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", amount
 		l.oom = filepath.Join(folder, "memory.oom_control")
 	}
-	if err := setFile(filepath.Join(folder, limit), amount); err != nil {
+	if err := l.kernel.write(filepath.Join(folder, limit), amount); err != nil {
 		return err
 	}
-	if err := setFile(filepath.Join(folder, swap), swapAmount); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := l.kernel.write(filepath.Join(folder, swap), swapAmount); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err // a kernel without swap accounting has no such file
 	}
 	l.memoryDetail = fmt.Sprintf("%s, cgroup version %d", bytesText(memory), version)
@@ -106,12 +114,12 @@ func (l *limits) limitCPUs(hierarchies []hierarchy, cpus float64) error {
 	quota := strconv.FormatInt(max(int64(cpus*cpuPeriod), 1000), 10) // the least that a kernel takes
 	period := strconv.Itoa(cpuPeriod)
 	if version == 1 {
-		if err := setFile(filepath.Join(folder, "cpu.cfs_period_us"), period); err != nil {
+		if err := l.kernel.write(filepath.Join(folder, "cpu.cfs_period_us"), period); err != nil {
 			return err
 		}
-		err = setFile(filepath.Join(folder, "cpu.cfs_quota_us"), quota)
+		err = l.kernel.write(filepath.Join(folder, "cpu.cfs_quota_us"), quota)
 	} else {
-		err = setFile(filepath.Join(folder, "cpu.max"), quota+" "+period)
+		err = l.kernel.write(filepath.Join(folder, "cpu.max"), quota+" "+period)
 	}
 	if err != nil {
 		return err
@@ -125,75 +133,72 @@ func (l *limits) limitCPUs(hierarchies []hierarchy, cpus float64) error {
 func (l *limits) group(hierarchies []hierarchy, controller string) (folder string, version int, err error) {
 	for _, h := range hierarchies {
 		if h.version == 1 && h.controllers[controller] {
-			folder, err := l.make(h.own, nil)
+			folder, err := l.make(h.own)
 			return folder, 1, err
 		}
 	}
 	err = fmt.Errorf("this machine has no cgroup controller %s", controller)
 	for _, h := range hierarchies {
-		if h.version == 2 {
-			folder, err = l.delegated(h, controller)
-			return folder, 2, err
+		if h.version != 2 {
+			continue
 		}
+		if l.second == "" {
+			if l.second, err = l.delegated(h, l.wantedOf(hierarchies)); err != nil {
+				return "", 2, err
+			}
+		}
+		if !slices.Contains(controllersIn(filepath.Join(l.second, "cgroup.controllers")), controller) {
+			err = fmt.Errorf("no cgroup controller %s below %s", controller, filepath.Dir(l.second))
+			return "", 2, err
+		}
+		return l.second, 2, nil
 	}
 	return "", 0, err
 }
 
-// delegated makes a cgroup of version 2 below the nearest one that may have such
-// a child: none may that has processes and is not the root.
-func (l *limits) delegated(h hierarchy, controller string) (string, error) {
-	marker := controller + ".max"
-	for _, folder := range l.folders {
-		if _, err := os.Stat(filepath.Join(folder, marker)); err == nil {
-			return folder, nil // made for another controller
+// wantedOf are the controllers that version 2 has to have: those that are asked
+// for and that version 1 has not.
+func (l *limits) wantedOf(hierarchies []hierarchy) (wanted []string) {
+	for controller, asked := range map[string]bool{"memory": l.wantedMemory > 0, "cpu": l.wantedCPUs > 0} {
+		first := func(h hierarchy) bool { return h.version == 1 && h.controllers[controller] }
+		if asked && !slices.ContainsFunc(hierarchies, first) {
+			wanted = append(wanted, controller)
 		}
 	}
-	var first error
-	for parent := h.own; ; parent = filepath.Dir(parent) {
-		folder, err := l.make(parent, []string{"memory", "cpu"})
-		if err == nil {
-			if _, err = os.Stat(filepath.Join(folder, marker)); err == nil {
-				return folder, nil
-			}
-			err = fmt.Errorf("no cgroup controller %s below %s", controller, parent)
-			l.dropLast()
-		}
-		if first == nil {
-			first = err
-		}
-		if parent == h.mount || !isBelow(parent, h.mount) {
-			return "", first
-		}
-	}
+	slices.Sort(wanted)
+	return wanted
 }
 
 // make makes a cgroup of this sandbox's name, once, and opens what joins it.
-func (l *limits) make(parent string, controllers []string) (string, error) {
+func (l *limits) make(parent string) (string, error) {
 	folder := filepath.Join(parent, "slipway-"+strconv.Itoa(os.Getpid())+"-"+strconv.FormatInt(time.Now().UnixNano(), 36))
 	if err := l.janitor.watch(removals{Groups: []string{folder}}); err != nil {
 		return "", err
 	}
-	if err := os.Mkdir(folder, 0o755); err != nil {
+	if err := l.kernel.mkdir(folder); err != nil {
 		return "", err
-	}
-	for _, controller := range controllers {
-		_ = setFile(filepath.Join(parent, "cgroup.subtree_control"), "+"+controller) // who asked looks whether it is there
 	}
 	join, err := os.OpenFile(filepath.Join(folder, "cgroup.procs"), os.O_WRONLY, 0)
 	if err != nil {
 		_ = os.Remove(folder)
 		return "", err
 	}
+	if kind, err := os.ReadFile(filepath.Join(folder, "cgroup.type")); err == nil && string(bytes.TrimSpace(kind)) != "domain" {
+		_ = join.Close()
+		_ = os.Remove(folder)
+		return "", fmt.Errorf("the cgroup %s is for threads only", parent)
+	}
 	l.folders, l.joins = append(l.folders, folder), append(l.joins, join)
 	return folder, nil
 }
 
-func (l *limits) dropLast() {
-	last := len(l.folders) - 1
-	_ = l.joins[last].Close()
-	_ = os.Remove(l.folders[last])
-	l.folders, l.joins = l.folders[:last], l.joins[:last]
+// kernel makes and writes in the file system of cgroups.
+type kernel struct {
+	mkdir func(folder string) error
+	write func(file, value string) error
 }
+
+var realKernel = kernel{mkdir: func(folder string) error { return os.Mkdir(folder, 0o755) }, write: setFile}
 
 // setFile writes a control file in one piece, and makes none.
 func setFile(path, value string) error {
@@ -267,91 +272,4 @@ func removeGroup(folder string, limit time.Duration) error {
 			return fmt.Errorf("remove %s: %w", folder, err)
 		}
 	}
-}
-
-// A hierarchy of cgroups and this process's place in it.
-type hierarchy struct {
-	version     int
-	controllers map[string]bool // of version 1
-	mount       string
-	own         string // this process's cgroup, a folder
-}
-
-// readHierarchies reads what cgroups(7) describes.
-func readHierarchies() ([]hierarchy, error) {
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return nil, err
-	}
-	places, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return nil, err
-	}
-	return hierarchiesIn(mounts, places), nil
-}
-
-func hierarchiesIn(mounts, places []byte) []hierarchy {
-	var all []hierarchy
-	for lines := bufio.NewScanner(bytes.NewReader(mounts)); lines.Scan(); {
-		// ID PARENT DEVICE ROOT MOUNT OPTIONS [TAG...] - TYPE SOURCE SUPEROPTIONS
-		before, after, ok := strings.Cut(lines.Text(), " - ")
-		left, right := strings.Fields(before), strings.Fields(after)
-		if !ok || len(left) < 5 || len(right) < 3 {
-			continue
-		}
-		h := hierarchy{mount: unescapeMount(left[4]), controllers: map[string]bool{}}
-		switch right[0] {
-		case "cgroup2":
-			h.version = 2
-		case "cgroup":
-			h.version = 1
-			for _, controller := range strings.Split(right[2], ",") {
-				h.controllers[controller] = true
-			}
-		default:
-			continue
-		}
-		if place, ok := placeIn(places, h); ok {
-			// What is mounted may be a part of the hierarchy only.
-			h.own = filepath.Join(h.mount, strings.TrimPrefix(place, strings.TrimSuffix(unescapeMount(left[3]), "/")))
-			all = append(all, h)
-		}
-	}
-	return all
-}
-
-// placeIn finds this process's cgroup of a hierarchy: ID:CONTROLLERS:PATH, where
-// version 2 has no controllers.
-func placeIn(places []byte, h hierarchy) (string, bool) {
-	for line := range strings.Lines(string(places)) {
-		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
-		if len(fields) != 3 {
-			continue
-		}
-		if h.version == 2 && fields[1] == "" {
-			return fields[2], true
-		}
-		for _, controller := range strings.Split(fields[1], ",") {
-			if h.version == 1 && controller != "" && h.controllers[controller] {
-				return fields[2], true
-			}
-		}
-	}
-	return "", false
-}
-
-// unescapeMount undoes the octal escapes of a mount's path.
-func unescapeMount(path string) string {
-	var b strings.Builder
-	for i := 0; i < len(path); i++ {
-		if path[i] == '\\' && i+3 < len(path) {
-			if code, err := strconv.ParseUint(path[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(code))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(path[i])
-	}
-	return b.String()
 }

@@ -26,9 +26,12 @@ var denied = []string{
 // newNamespaces are the flags with which clone and unshare make namespaces.
 const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// traced are the system calls of a Trace; sendto joins them where it has an
-// address.
-var traced = []string{"open", "openat", "openat2", "creat", "execve", "execveat", "connect"}
+// traced are the system calls of a Trace. sendto joins them where it has an
+// address, and sendmsg where it is not the launcher's own. Whether a message has
+// an address lies in memory, where no filter looks, so that all of them are
+// announced: BenchmarkTracedSend says what that costs, and servers answer by
+// write and sendto.
+var traced = []string{"open", "openat", "openat2", "creat", "execve", "execveat", "connect", "sendmmsg"}
 
 // policy says what happens to system calls: some are denied, some are announced
 // to the listener and then go on.
@@ -52,9 +55,10 @@ func policy(trace bool) (*seccomp.Policy, error) {
 	}}
 	if trace {
 		to := seccomp.ArgumentConditions{{Argument: 4, Operation: seccomp.NotEqual, Value: 0}}
+		foreign := seccomp.ArgumentConditions{{Argument: 2, Operation: seccomp.NotEqual, Value: ownMessage}}
 		groups = append(groups, seccomp.SyscallGroup{
 			Action: seccomp.ActionUserNotify, Names: known(info, traced),
-			NamesWithCondtions: []seccomp.NameWithConditions{{Name: "sendto", Conditions: to}},
+			NamesWithCondtions: []seccomp.NameWithConditions{{Name: "sendto", Conditions: to}, {Name: "sendmsg", Conditions: foreign}},
 		})
 	}
 	return &seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: groups}, nil

@@ -33,6 +33,7 @@ type launch struct {
 type launched struct {
 	Error   string
 	Errno   int               // of Error, 0 if none
+	Command bool              // Error is of the command itself
 	Refused map[string]string // of a dry run: by condition, why it was not to be had
 }
 
@@ -62,7 +63,7 @@ func launcherMain() int {
 		if errors.As(err, &errno) {
 			answer.Errno = int(errno)
 		}
-		answer.Error = err.Error()
+		answer.Error, answer.Command = err.Error(), errors.Is(err, errCommand)
 	}
 	if w.send(answer) != nil || err != nil {
 		return 1
@@ -103,7 +104,7 @@ func (l *launcher) run(limits []int) error {
 	}
 	program, err := l.find()
 	if err != nil {
-		return err
+		return commandError{err}
 	}
 	listener, err := l.restrict()
 	if err != nil || l.Dry {
@@ -117,7 +118,7 @@ func (l *launcher) run(limits []int) error {
 	} else if err := l.wire.send(launched{}); err != nil {
 		return err
 	}
-	return &os.PathError{Op: "start", Path: program, Err: syscall.Exec(program, l.Argv, l.Env)}
+	return commandError{&os.PathError{Op: "start", Path: program, Err: syscall.Exec(program, l.Argv, l.Env)}}
 }
 
 // try notes what a dry run was refused; in earnest a refusal is an error.

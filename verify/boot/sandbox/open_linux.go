@@ -156,15 +156,23 @@ func (o *Options) complete() error {
 		}
 	}
 	slices.Sort(o.Hide) // what is above comes first
+	leaveOut := o.LeaveOut
+	o.LeaveOut = nil
+	for _, path := range leaveOut {
+		if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil && folder != "/" && filepath.IsAbs(folder) {
+			o.LeaveOut = append(o.LeaveOut, filepath.Join(folder, filepath.Base(path)))
+		}
+	}
 	return nil
 }
 
 // begin starts the supervisor and hears whether it could build the sandbox.
 func (s *Sandbox) begin(ctx context.Context) error {
-	mapped := os.Geteuid() != 0
+	isRoot := os.Geteuid() == 0
+	mapped := !isRoot || keepsItsUser()
 	err := s.fork(mapped)
-	if errors.Is(err, syscall.EPERM) && !mapped {
-		mapped = true // a root without the capability: perhaps as an ordinary user
+	if isRoot && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC)) {
+		mapped = !mapped // a root without the capability: perhaps as an ordinary user; or no more user namespaces
 		err = s.fork(mapped)
 	}
 	if err != nil {
@@ -175,7 +183,7 @@ func (s *Sandbox) begin(ctx context.Context) error {
 	host, _ := os.Hostname() // "" is left out
 	o := &s.options
 	order := setup{
-		Root: rootPlan{Source: o.Root, Submission: o.Submission, At: o.At, NoExec: o.NoExec, Hide: o.Hide, Shared: o.SharedMemory, Temp: o.Temp, GPU: o.GPU, HostName: host, User: o.User},
+		Root: rootPlan{Source: o.Root, Submission: o.Submission, At: o.At, NoExec: o.NoExec, Hide: o.Hide, LeaveOut: o.LeaveOut, Shared: o.SharedMemory, Temp: o.Temp, GPU: o.GPU, HostName: host, User: o.User},
 		User: o.User, Mapped: mapped, Cores: s.limits.cores, CPUs: o.CPUs,
 	}
 	if err := s.wire.send(order, s.limits.descriptors()...); err != nil {
@@ -190,6 +198,13 @@ func (s *Sandbox) begin(ctx context.Context) error {
 	}
 	s.conditions = s.judge(first, mapped)
 	return nil
+}
+
+// keepsItsUser reports whether this process is the root of a user namespace that
+// lets nobody become another user, as unshare -Ur makes it (user_namespaces(7)).
+func keepsItsUser() bool {
+	setgroups, err := os.ReadFile("/proc/self/setgroups")
+	return err == nil && string(bytes.TrimSpace(setgroups)) == "deny"
 }
 
 // unsupported is the error of what this system refuses.
@@ -328,7 +343,7 @@ func (s *Sandbox) ask(ctx context.Context, order request, process *Process, desc
 			return reply{}, errClosed
 		}
 		if got.Error != "" {
-			return got, remoteError(got.Error, got.Errno)
+			return got, remoteError(got.Error, got.Errno, got.Command)
 		}
 		return got, nil
 	case <-ctx.Done():
@@ -411,14 +426,20 @@ func (s *Sandbox) KillAll() error {
 	return nil
 }
 
+// traceLimit is how long a trace may take to be told, far beyond what the longest
+// takes.
+const traceLimit = time.Minute
+
 // Trace returns what was done since the last Start, so far; nothing where the
 // condition Traced does not hold.
-func (s *Sandbox) Trace() Trace {
-	got, err := s.ask(context.Background(), request{Act: "trace"}, nil)
+func (s *Sandbox) Trace() (Trace, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), traceLimit)
+	defer cancel()
+	got, err := s.ask(ctx, request{Act: "trace"}, nil)
 	if err != nil {
-		return Trace{} // closed
+		return Trace{}, fmt.Errorf("read the trace of the sandbox: %w", err)
 	}
-	return got.Trace
+	return got.Trace, nil
 }
 
 // Close ends all that is inside, waits for that, and removes what the sandbox

@@ -65,8 +65,8 @@ func (s *Sandbox) Signal(int, syscall.Signal) error { return unsupported() }
 // KillAll returns an error that wraps ErrUnsupported.
 func (s *Sandbox) KillAll() error { return unsupported() }
 
-// Trace returns nothing.
-func (s *Sandbox) Trace() Trace { return Trace{} }
+// Trace returns an error that wraps ErrUnsupported.
+func (s *Sandbox) Trace() (Trace, error) { return Trace{}, unsupported() }
 
 // Close does nothing.
 func (s *Sandbox) Close() error { return nil }

@@ -5,8 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -207,5 +209,19 @@ func TestDefaultTemp(t *testing.T) {
 	}
 	if got := (Volume{Bytes: gib}).describe(); got != "1 GiB" {
 		t.Errorf("described as %q", got)
+	}
+}
+
+// Long names fill a trace before many do.
+func TestTraceIsBounded(t *testing.T) {
+	for length, want := range map[int]int{10: mostTraced, 4000: mostTracedBytes / 4000} {
+		r := newRecorder(time.Now())
+		for i := range want + 7 {
+			name := strconv.Itoa(i)
+			r.keepOpened(strings.Repeat("/", length-len(name))+name, Opened{}, false)
+		}
+		if trace := r.snapshot(); len(trace.Opened) != want || trace.Dropped != 7 {
+			t.Errorf("names of %d bytes: %d are kept and %d dropped, want %d and 7", length, len(trace.Opened), trace.Dropped, want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,10 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -22,7 +25,7 @@ import (
 // partVariable makes the test program one of its parts.
 const partVariable = "SLIPWAY_TEST_PART"
 
-var parts = map[string]func() int{"opener": openerPart, "keeper": keeperPart, "nested": nestedPart, "opens": opensPart, "list": listPart, "calls": callsPart}
+var parts = map[string]func() int{"opener": openerPart, "keeper": keeperPart, "nested": nestedPart, "opens": opensPart, "list": listPart, "calls": callsPart, "sends": sendsPart, "messages": messagesPart, "limited": limitedPart, "executes": executesPart}
 
 // testProgram copies this program to where any user may run it.
 func testProgram(t testing.TB) string {
@@ -210,4 +213,90 @@ func asUser(t *testing.T, program string, arguments ...string) *exec.Cmd {
 	c.Env = []string{"TMPDIR=" + folder, "PATH=/usr/bin:/bin", "HOME=" + folder}
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	return c
+}
+
+// sendsPart sends datagrams in the ways that need no connected socket, the last
+// two by one call; none of them arrives anywhere.
+func sendsPart() int {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	_ = unix.Sendto(socket, nil, 0, &unix.SockaddrInet4{Addr: [4]byte{192, 0, 2, 1}, Port: 53}) // all are refused: there is no such network
+	_ = unix.Sendmsg(socket, []byte("x"), nil, &unix.SockaddrInet4{Addr: [4]byte{192, 0, 2, 2}, Port: 53}, 0)
+	var messages [2]message
+	for i := range messages {
+		address := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: 53 << 8, Addr: [4]byte{192, 0, 2, byte(3 + i)}}
+		messages[i].head = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&address)), Namelen: unix.SizeofSockaddrInet4}
+	}
+	_, _, _ = unix.Syscall6(unix.SYS_SENDMMSG, uintptr(socket), uintptr(unsafe.Pointer(&messages)), uintptr(len(messages)), 0, 0, 0)
+	runtime.KeepAlive(&messages)
+	return 0
+}
+
+// How executesPart executes: so many variables are one text, of as many bytes as a
+// variable of its own says, at most longText.
+const (
+	variablesCount = 1023
+	longText       = 65_000
+	lengthVariable = "SLIPWAY_TEST_LENGTH"
+)
+
+// executesPart tries to become a Python that is there and cannot run.
+func executesPart() int {
+	length, err := strconv.Atoi(os.Getenv(lengthVariable))
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	text := append(bytes.Repeat([]byte("x"), length), 0)
+	var variables [variablesCount + 1]*byte
+	for i := range variablesCount {
+		variables[i] = &text[0]
+	}
+	path := []byte("/submission/python\x00")
+	argv := [2]*byte{&path[0]}
+	_, _, errno := unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(&path[0])), uintptr(unsafe.Pointer(&argv)), uintptr(unsafe.Pointer(&variables)))
+	runtime.KeepAlive(&variables)
+	if errno != unix.ENOEXEC && errno != unix.E2BIG {
+		fmt.Println(errno)
+		return 1
+	}
+	return 0
+}
+
+// message is struct mmsghdr.
+type message struct {
+	head unix.Msghdr
+	_    uint32 // how much was sent
+}
+
+// messagesPart sends to a pair of connected sockets and prints how long a call
+// takes, in nanoseconds: of write, which is not traced, and of sendmsg.
+func messagesPart() int {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	buffer := make([]byte, 1)
+	for _, send := range []func() error{
+		func() error { _, err := unix.Write(pair[0], buffer); return err },
+		func() error { return unix.Sendmsg(pair[0], buffer, nil, nil, 0) },
+	} {
+		began := time.Now()
+		for range opensCount {
+			if err := send(); err != nil {
+				fmt.Println(err)
+				return 1
+			}
+			if _, err := unix.Read(pair[1], buffer); err != nil {
+				fmt.Println(err)
+				return 1
+			}
+		}
+		fmt.Println(int(time.Since(began)) / opensCount)
+	}
+	return 0
 }

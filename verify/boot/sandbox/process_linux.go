@@ -24,12 +24,15 @@ type Process struct {
 }
 
 // Start runs a command inside; one at a time. An error tells what kept it from
-// running, as exec does.
+// running, as exec does; one that wraps ErrNotStarted is not the command's.
 func (s *Sandbox) Start(c Command) (*Process, error) {
 	if len(c.Argv) == 0 {
 		return nil, errors.New("start in the sandbox: no command")
 	}
 	p, err := s.start(c)
+	if err != nil && !errors.Is(err, errCommand) {
+		err = fmt.Errorf("%w: %w", ErrNotStarted, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start %s in the sandbox: %w", c.Argv[0], err)
 	}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -91,7 +93,7 @@ func TestWhatCannotStart(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := s.Start(tc.command)
-			if err == nil || tc.want != nil && !errors.Is(err, tc.want) {
+			if err == nil || tc.want != nil && !errors.Is(err, tc.want) || errors.Is(err, sandbox.ErrNotStarted) {
 				t.Errorf("error %v, want %v", err, tc.want)
 			}
 		})
@@ -108,7 +110,7 @@ func TestWhatCannotStart(t *testing.T) {
 func TestOneCommandAtATime(t *testing.T) {
 	s := open(t, sandbox.Options{})
 	p, _ := begin(t, s, "exec tail -f /dev/null")
-	if _, err := s.Start(sandbox.Command{Argv: []string{"true"}}); err == nil || !strings.Contains(err.Error(), "still runs") {
+	if _, err := s.Start(sandbox.Command{Argv: []string{"true"}}); !errors.Is(err, sandbox.ErrNotStarted) || !strings.Contains(err.Error(), "still runs") {
 		t.Errorf("a second start: %v", err)
 	}
 	if err := s.KillAll(); err != nil {
@@ -246,6 +248,15 @@ func TestDialCannot(t *testing.T) {
 	}
 }
 
+func traced(t *testing.T, s *sandbox.Sandbox) sandbox.Trace {
+	t.Helper()
+	trace, err := s.Trace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
 func TestTrace(t *testing.T) {
 	s := open(t, sandbox.Options{Submission: submission(t, map[string]string{"file": "x", "run.sh": "#!/bin/sh\nexit 0\n"}), User: 12345})
 	needs(t, s, sandbox.Traced)
@@ -254,7 +265,7 @@ func TestTrace(t *testing.T) {
 	if _, err := script(t, s, text); err != nil {
 		t.Fatal(err)
 	}
-	trace := s.Trace()
+	trace := traced(t, s)
 	opened := map[string]sandbox.Opened{}
 	for _, o := range trace.Opened {
 		if _, twice := opened[o.Path]; twice {
@@ -301,8 +312,89 @@ func TestTrace(t *testing.T) {
 	if _, err := script(t, s, "true"); err != nil {
 		t.Fatal(err)
 	}
-	if again := s.Trace(); len(again.Connections) != 0 || len(again.Programs) != 1 {
+	if again := traced(t, s); len(again.Connections) != 0 || len(again.Programs) != 1 {
 		t.Errorf("the next trace: %+v", again)
+	}
+}
+
+// A datagram needs no connection: every call that can name an address is seen.
+func TestTraceOfDatagrams(t *testing.T) {
+	s := open(t, sandbox.Options{Submission: filepath.Dir(testProgram(t)), User: 12345})
+	needs(t, s, sandbox.Traced)
+	p, err := s.Start(sandbox.Command{Argv: []string{"/submission/program"}, Env: []string{partVariable + "=sends"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Err(); err != nil {
+		t.Fatal(err)
+	}
+	var addresses []string
+	for _, c := range traced(t, s).Connections {
+		addresses = append(addresses, c.Address)
+	}
+	if want := []string{"192.0.2.1:53", "192.0.2.2:53", "192.0.2.3:53", "192.0.2.4:53"}; !slices.Equal(addresses, want) {
+		t.Errorf("sent to %v, want %v", addresses, want)
+	}
+}
+
+// What starts a Python program again is kept, of others only what is shown.
+func TestTraceOfInvocations(t *testing.T) {
+	s := open(t, sandbox.Options{Submission: submission(t, map[string]string{"python3": "#!/bin/sh\n", "tool": "#!/submission/python3 -u\n", "other": "#!/bin/sh\n"}), User: 12345})
+	needs(t, s, sandbox.Traced)
+	long := strings.Repeat("x", 2000)
+	if got, err := script(t, s, "cd /tmp; export MADE='a b'; /submission/other 1; /submission/python3 "+long+"; exec /submission/tool 2"); err != nil {
+		t.Fatal(got, err)
+	}
+	programs := traced(t, s).Programs
+	if len(programs) != 4 || programs[1].Python != nil || programs[2].Python == nil || programs[3].Python == nil {
+		t.Fatalf("programs: %+v", programs)
+	}
+	python, tool := programs[2].Python, programs[3].Python
+	if !slices.Equal(python.Argv, []string{"/submission/python3", long}) || python.Dir != "/tmp" || !slices.Contains(python.Env, "MADE=a b") || python.Interpreter != "/bin/sh" {
+		t.Errorf("python3 is started by %+v", python)
+	}
+	if tool.Interpreter != "/submission/python3 -u" || !slices.Equal(tool.Argv, []string{"/submission/tool", "2"}) || programs[3].PID != programs[0].PID || programs[2].PID == programs[0].PID {
+		t.Errorf("tool is started by %+v of %+v", tool, programs)
+	}
+}
+
+// Of a file that would keep who opens it waiting nothing is read.
+func TestTraceOfPipe(t *testing.T) {
+	s := open(t, sandbox.Options{Submission: submission(t, map[string]string{"python3": "#!/bin/sh\n"}), User: 12345})
+	needs(t, s, sandbox.Traced)
+	if got, err := script(t, s, "mkfifo -m 755 /tmp/x; (/tmp/x &) 2>/dev/null; /submission/python3"); err != nil {
+		t.Fatal(got, err)
+	}
+	isPython := func(p sandbox.Program) bool { return p.Path == "/submission/python3" && p.Python != nil }
+	if programs := traced(t, s).Programs; !slices.ContainsFunc(programs, isPython) {
+		t.Errorf("programs: %+v", programs)
+	}
+}
+
+// What is too much to keep costs no memory: an environment in which a thousand
+// variables are one long text.
+func TestTraceOfLongEnvironment(t *testing.T) {
+	folder := filepath.Dir(testProgram(t))
+	if err := os.WriteFile(filepath.Join(folder, "python"), []byte("no program\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, sandbox.Options{Submission: folder, User: 12345})
+	needs(t, s, sandbox.Traced)
+	for length, kept := range map[int]bool{1: true, 200: true, 300: false, longText: false} {
+		p, err := s.Start(sandbox.Command{Argv: []string{"/submission/program"}, Env: []string{partVariable + "=executes", lengthVariable + "=" + strconv.Itoa(length)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Err(); err != nil {
+			t.Fatal(err)
+		}
+		programs := traced(t, s).Programs
+		if len(programs) != 2 || programs[1].Path != "/submission/python" || (programs[1].Python != nil) != kept {
+			t.Fatalf("%d bytes each: programs %+v", length, programs)
+		}
+		if kept && (len(programs[1].Python.Env) != variablesCount || len(programs[1].Python.Env[0]) != length) {
+			t.Errorf("%d bytes each: %d variables", length, len(programs[1].Python.Env))
+		}
 	}
 }
 
@@ -315,7 +407,7 @@ func TestTraceOfOtherNames(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	var paths []string
-	for _, o := range s.Trace().Opened {
+	for _, o := range traced(t, s).Opened {
 		if strings.HasPrefix(o.Path, "/submission/") || strings.HasPrefix(o.Path, "/tmp/") {
 			paths = append(paths, o.Path)
 		}

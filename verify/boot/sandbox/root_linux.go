@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,6 +21,7 @@ type rootPlan struct {
 	At         string   // where it appears
 	NoExec     bool     // of the submission
 	Hide       []string // folders that appear empty
+	LeaveOut   []string // what does not appear
 	Shared     Volume   // /dev/shm
 	Temp       Volume   // /tmp and /var/tmp
 	GPU        bool
@@ -145,7 +147,7 @@ func (p *rootPlan) bindEntries(source, inside string) error {
 	}
 	for _, entry := range entries {
 		from, path := filepath.Join(source, entry.Name()), filepath.Join(inside, entry.Name())
-		if isOwn(path) {
+		if isOwn(path) || slices.Contains(p.LeaveOut, path) {
 			continue
 		}
 		if err := p.bindEntry(from, path, entry.Type()); err != nil {
@@ -218,6 +220,9 @@ func (p *rootPlan) points(root string) error {
 		}
 	}
 	inMemory := isBelow(p.At, "/tmp") || isBelow(p.At, "/run") || isBelow(p.At, "/dev/shm")
+	if err := p.leaveOut(root); err != nil { // before the folders that are hidden there
+		return err
+	}
 	for _, folder := range p.Hide {
 		if !isFolder(root+folder) || isOwn(folder) {
 			continue // nothing to hide
@@ -245,6 +250,29 @@ func (p *rootPlan) points(root string) error {
 		}
 	}
 	return protect(root, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+}
+
+// leaveOut shows each folder that something is left out of as a folder in memory
+// with the rest of its entries. To cover what is left out would not do: to Python
+// an empty folder is a package, too.
+func (p *rootPlan) leaveOut(root string) error {
+	var folders []string
+	for _, path := range p.LeaveOut {
+		folders = append(folders, filepath.Dir(path))
+	}
+	slices.Sort(folders) // what is above comes first
+	for _, folder := range slices.Compact(folders) {
+		if !isFolder(root + folder) {
+			continue // it is left out itself
+		}
+		if err := mount("tmpfs", root+folder, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=4m"); err != nil {
+			return err
+		}
+		if err := p.bindEntries(filepath.Join(oldRoot, p.Source, folder), folder); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // secrets are the files of a root that its root alone can read: patterns.

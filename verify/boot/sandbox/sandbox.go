@@ -20,6 +20,9 @@ import (
 // that wraps it names the first thing that was refused.
 var ErrUnsupported = errors.New("this system gives no sandbox")
 
+// ErrNotStarted is of a sandbox that could not start a command, whatever that was.
+var ErrNotStarted = errors.New("the sandbox could not start it")
+
 // Options of Open.
 type Options struct {
 	Submission   string                           // folder on this machine
@@ -27,6 +30,7 @@ type Options struct {
 	NoExec       bool                             // the submission is mounted noexec too; it is always read-only, nosuid and nodev
 	Root         string                           // root file system; "": this machine's. Neither is ever written
 	Hide         []string                         // folders of this machine that are empty inside: homes, caches
+	LeaveOut     []string                         // files and folders of this machine that are not there inside
 	SharedMemory Volume                           // /dev/shm
 	Temp         Volume                           // /tmp, and as much again for /var/tmp
 	User         int                              // uid and gid inside; 0: root, without what a container's root lacks
@@ -85,7 +89,7 @@ type ProcessInfo struct {
 // Trace is what the processes inside did since Start, each distinct thing once,
 // in the order of first sight. At is the time since Start. What goes around the
 // traced system calls (open, openat, openat2, creat, execve, execveat, connect,
-// and sendto with an address) is not in it.
+// and sendto, sendmsg and sendmmsg with an address) is not in it.
 type Trace struct {
 	Opened      []Opened
 	Programs    []Program
@@ -107,7 +111,17 @@ type Opened struct {
 type Program struct {
 	Path string
 	Argv []string // cut to a readable length
+	PID  int      // of who became it
 	At   time.Duration
+
+	Python *Invocation // of the first that are Python; nil for others
+}
+
+// Invocation is all that starts a program again.
+type Invocation struct {
+	Interpreter string // of a script, what follows "#!" in its first line; "" for a program
+	Argv, Env   []string
+	Dir         string
 }
 
 // Connection is an Internet address that something tried to reach, loopback

@@ -52,7 +52,8 @@ type request struct {
 type answer struct {
 	ID        uint64
 	Error     string
-	Errno     int // of Error, 0 if none
+	Errno     int  // of Error, 0 if none
+	Command   bool // Error is of the command itself
 	PID       int
 	Status    int // as wait4 has it
 	Processes []ProcessInfo
@@ -178,7 +179,7 @@ func (s *supervisor) serve(order request, descriptors []int) {
 		if errors.As(err, &errno) {
 			reply.Errno = int(errno)
 		}
-		reply.Error = err.Error()
+		reply.Error, reply.Command = err.Error(), errors.Is(err, errCommand)
 	}
 	if passed >= 0 {
 		s.send(reply, passed)
@@ -241,8 +242,13 @@ func (s *supervisor) launch(order launch, output uintptr) (pid int, refused map[
 		return 0, nil, err
 	}
 	defer near.close()
-	order.User, order.SetUser = s.setup.User, s.setup.User != 0 && !s.setup.Mapped
-	order.Cores = s.setup.Cores
+	has := func(condition string) bool { return order.Dry || s.ready.Missing[condition] == "" }
+	if has(AnotherUser) { // else it stays root, without what a container's root lacks
+		order.User, order.SetUser = s.setup.User, s.setup.User != 0 && !s.setup.Mapped
+	}
+	if has(CPULimit) {
+		order.Cores = s.setup.Cores
+	}
 	pid, err = s.fork(output, far)
 	_ = far.Close()
 	if errors.Is(err, syscall.ENOENT) && s.setup.Root.Source != "/" {
@@ -303,7 +309,7 @@ func (s *supervisor) follow(near *wire, dry bool) (map[string]string, error) {
 		}
 		if said.Error != "" {
 			closeAll(descriptors)
-			return nil, remoteError(said.Error, said.Errno)
+			return nil, remoteError(said.Error, said.Errno, said.Command)
 		}
 		if dry {
 			closeAll(descriptors)
@@ -353,13 +359,26 @@ func dial(order request) (*os.File, error) {
 	return socket.File()
 }
 
+// errCommand is of errors for which a command itself is to blame: its program,
+// or its folder.
+var errCommand = errors.New("the command cannot be executed")
+
+// A commandError is one of them; it reads as the error that it wraps.
+type commandError struct{ error }
+
+func (e commandError) Unwrap() []error { return []error{errCommand, e.error} }
+
 // remoteError is an error that another part told, with its number where it had
 // one.
-func remoteError(text string, errno int) error {
-	if errno == 0 {
-		return errors.New(text)
+func remoteError(text string, errno int, command bool) error {
+	err := errors.New(text)
+	if errno != 0 {
+		err = &toldError{text, syscall.Errno(errno)}
 	}
-	return &toldError{text, syscall.Errno(errno)}
+	if command {
+		err = commandError{err}
+	}
+	return err
 }
 
 type toldError struct {

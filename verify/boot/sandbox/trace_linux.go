@@ -1,15 +1,10 @@
 package sandbox
 
 import (
-	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,11 +14,18 @@ import (
 )
 
 // Bounds of a trace, so that a submission that opens for ever costs a known
-// amount of memory: distinct things, and the length of a program's arguments.
+// amount of memory: distinct things of each kind, the bytes of them all, and the
+// length of a program's arguments.
 const (
-	mostTraced    = 100_000
-	mostArguments = 64
-	mostArgument  = 1 << 10 // bytes
+	mostTraced      = 100_000
+	mostTracedBytes = 64 << 20
+	mostArguments   = 64
+	mostArgument    = 1 << 10 // bytes
+
+	mostInvocations = 32        // programs of which all is kept that starts them again
+	mostInvocation  = 256 << 10 // bytes of the arguments and environment of one
+	mostTexts       = 1 << 10   // in each of these
+	mostText        = 64 << 10  // bytes of one
 )
 
 // recorder keeps a trace. The processes wait while it looks at one of their
@@ -35,6 +37,8 @@ type recorder struct {
 	opened      map[string]int // position in trace.Opened, or inFolder
 	programs    map[string]bool
 	connections map[string]bool
+	invocations int
+	bytes       int // of what is kept, but for invocations
 	trace       Trace
 }
 
@@ -132,13 +136,17 @@ func (r *recorder) record(call *notification) {
 			r.recordOpen(caller, int32(args[0]), args[1], binary.NativeEndian.Uint64(how[:]), at)
 		}
 	case unix.SYS_EXECVE:
-		r.recordExec(caller, unix.AT_FDCWD, args[0], args[1], at)
+		r.recordExec(caller, unix.AT_FDCWD, args[0], args[1], args[2], at)
 	case unix.SYS_EXECVEAT:
-		r.recordExec(caller, int32(args[0]), args[1], args[2], at)
+		r.recordExec(caller, int32(args[0]), args[1], args[2], args[3], at)
 	case unix.SYS_CONNECT:
 		r.recordConnect(caller, args[1], args[2], at)
 	case unix.SYS_SENDTO:
 		r.recordConnect(caller, args[4], args[5], at)
+	case unix.SYS_SENDMSG:
+		r.recordMessages(caller, args[1], 1, at)
+	case unix.SYS_SENDMMSG:
+		r.recordMessages(caller, args[1], args[2], at)
 	case openAMD64:
 		r.recordOpen(caller, unix.AT_FDCWD, args[0], args[1], at)
 	case creatAMD64:
@@ -180,7 +188,7 @@ func (r *recorder) keepOpened(path string, o Opened, isFolder bool) {
 	case seen && i != inFolder:
 		r.trace.Opened[i].Exists = r.trace.Opened[i].Exists || o.Exists
 		r.trace.Opened[i].Written = r.trace.Opened[i].Written || o.Written
-	case seen || !r.room(len(r.opened)):
+	case seen || !r.room(len(r.opened), len(path)):
 	case isFolder:
 		r.opened[path] = inFolder
 	default:
@@ -190,29 +198,55 @@ func (r *recorder) keepOpened(path string, o Opened, isFolder bool) {
 	}
 }
 
-// room reports whether one more distinct thing may be kept.
-func (r *recorder) room(kept int) bool {
-	if kept >= mostTraced {
+// room reports whether one more distinct thing of so many bytes may be kept.
+func (r *recorder) room(kept, bytes int) bool {
+	if kept >= mostTraced || r.bytes+bytes > mostTracedBytes {
 		r.trace.Dropped++
 		return false
 	}
+	r.bytes += bytes
 	return true
 }
 
 // recordExec leaves out what a search through PATH did not find.
-func (r *recorder) recordExec(caller process, folder int32, name, argv uint64, at time.Duration) {
+func (r *recorder) recordExec(caller process, folder int32, name, argv, environment uint64, at time.Duration) {
 	path, ok := caller.path(folder, name)
 	if !ok || unix.Access(caller.fromHere(path), unix.X_OK) != nil {
 		return
 	}
-	arguments := caller.arguments(argv)
+	budget := mostArguments * mostArgument
+	arguments, _ := caller.texts(argv, mostArguments, mostArgument, &budget)
 	key := path + "\x00" + strings.Join(arguments, "\x00")
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.programs[key] && r.room(len(r.programs)) {
-		r.programs[key] = true
-		r.trace.Programs = append(r.trace.Programs, Program{Path: path, Argv: arguments, At: at})
+	seen, wanted := r.programs[key], r.invocations < mostInvocations
+	r.mu.Unlock()
+	if seen {
+		return
 	}
+	p := Program{Path: path, Argv: arguments, PID: int(caller), At: at}
+	python := false
+	if wanted { // looked at without the lock: whoever wants the trace need not wait for this
+		line := caller.firstLine(path)
+		if python = isPython(path) || isPython(line); python {
+			p.Python = caller.invocation(line, argv, environment)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.programs[key] || !r.room(len(r.programs), len(key)) {
+		return
+	}
+	r.programs[key] = true
+	if python {
+		r.invocations++
+	}
+	r.trace.Programs = append(r.trace.Programs, p)
+}
+
+// isPython reports whether a path, or the first line of a script, names Python.
+func isPython(command string) bool {
+	program, _, _ := strings.Cut(command, " ")
+	return strings.HasPrefix(filepath.Base(program), "python")
 }
 
 // recordConnect keeps addresses of the Internet; sockets of other families stay
@@ -225,9 +259,30 @@ func (r *recorder) recordConnect(caller process, where, length uint64, at time.D
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.connections[text] && r.room(len(r.connections)) {
+	if !r.connections[text] && r.room(len(r.connections), len(text)) {
 		r.connections[text] = true
 		r.trace.Connections = append(r.trace.Connections, Connection{Address: text, At: at})
+	}
+}
+
+// messageBytes is the size of a struct mmsghdr, which begins with a struct
+// msghdr, which begins with the address and its length.
+const messageBytes = 64
+
+// mostMessages is how many messages of one call are looked at.
+const mostMessages = 64
+
+// recordMessages keeps the addresses of messages that have one.
+func (r *recorder) recordMessages(caller process, from, count uint64, at time.Duration) {
+	var head [pointerBytes + 4]byte
+	for i := range min(count, mostMessages) {
+		if caller.read(from+i*messageBytes, head[:]) < len(head) {
+			return
+		}
+		where, length := binary.NativeEndian.Uint64(head[:]), binary.NativeEndian.Uint32(head[pointerBytes:])
+		if where != 0 {
+			r.recordConnect(caller, where, uint64(length), at)
+		}
 	}
 }
 
@@ -247,117 +302,4 @@ func internetAddress(raw []byte) string {
 		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(raw[8:24])).Unmap(), port).String()
 	}
 	return ""
-}
-
-// process is one whose memory and folders are looked at.
-type process uint32
-
-// read reads memory until the end of b or of what is mapped, and returns how
-// much. A transfer stops at the first part that it cannot make whole, so that
-// the parts are pages.
-func (p process) read(from uint64, b []byte) int {
-	if len(b) == 0 || from == 0 {
-		return 0
-	}
-	page := uint64(os.Getpagesize())
-	var parts []unix.RemoteIovec
-	for at, end := from, from+uint64(len(b)); at < end; {
-		next := min(end, (at/page+1)*page)
-		parts = append(parts, unix.RemoteIovec{Base: uintptr(at), Len: int(next - at)})
-		at = next
-	}
-	local := []unix.Iovec{{Base: &b[0]}}
-	local[0].SetLen(len(b))
-	n, err := unix.ProcessVMReadv(int(p), local, parts, 0)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-// text reads a string that ends with NUL, at most limit bytes of it.
-func (p process) text(from uint64, limit int) (string, bool) {
-	// Most paths are short: a second read is rarer than a long copy.
-	for _, size := range []int{min(256, limit), limit} {
-		b := make([]byte, size)
-		b = b[:p.read(from, b)]
-		if end := bytes.IndexByte(b, 0); end >= 0 {
-			return string(b[:end]), true
-		}
-		if size == limit && len(b) > 0 && limit < unix.PathMax {
-			return string(b), true // an argument, cut
-		}
-	}
-	return "", false
-}
-
-// path reads a path and makes it absolute, against an open folder or, for
-// AT_FDCWD, the current one. An empty path is the open file itself.
-func (p process) path(folder int32, from uint64) (string, bool) {
-	name, ok := p.text(from, unix.PathMax)
-	if !ok {
-		return "", false
-	}
-	if filepath.IsAbs(name) {
-		return filepath.Clean(name), true
-	}
-	link := "/proc/" + strconv.Itoa(int(p)) + "/cwd"
-	if folder != unix.AT_FDCWD {
-		link = fmt.Sprintf("/proc/%d/fd/%d", p, folder)
-	} else if name == "" {
-		return "", false
-	}
-	base, err := os.Readlink(link)
-	if err != nil {
-		return "", false
-	}
-	return filepath.Join(base, name), true
-}
-
-// fromHere is where this process finds what the other means by a path: they
-// share a root, not an identity.
-func (p process) fromHere(path string) string {
-	for _, self := range []string{"/proc/self/", "/proc/thread-self/"} {
-		if rest, ok := strings.CutPrefix(path, self); ok {
-			return "/proc/" + strconv.Itoa(int(p)) + "/" + rest
-		}
-	}
-	return path
-}
-
-// look finds what a path leads to, and its own name: links, and folders of
-// /proc that stand for others, give things many names. The name is "" where it
-// is no file's.
-func (p process) look(path string) (exists, isFolder bool, real string) {
-	descriptor, err := unix.Open(p.fromHere(path), unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR), false, ""
-	}
-	defer unix.Close(descriptor)
-	var stat unix.Stat_t
-	if err := unix.Fstat(descriptor, &stat); err != nil {
-		return true, false, ""
-	}
-	real, err = os.Readlink("/proc/self/fd/" + strconv.Itoa(descriptor))
-	if err != nil || !filepath.IsAbs(real) || stat.Nlink == 0 {
-		real = "" // a pipe, a socket, a file that was removed
-	}
-	return true, stat.Mode&unix.S_IFMT == unix.S_IFDIR, real
-}
-
-// arguments reads an argv.
-func (p process) arguments(from uint64) []string {
-	const width = 8 // of a pointer; every processor that is traced has 64 bits
-	var arguments []string
-	pointers := make([]byte, mostArguments*width)
-	pointers = pointers[:p.read(from, pointers)]
-	for ; len(pointers) >= width; pointers = pointers[width:] {
-		pointer := binary.NativeEndian.Uint64(pointers)
-		text, ok := p.text(pointer, mostArgument)
-		if pointer == 0 || !ok {
-			break
-		}
-		arguments = append(arguments, text)
-	}
-	return arguments
 }

@@ -78,9 +78,23 @@ func (w *wire) send(message any, descriptors ...int) error {
 	if len(descriptors) > 0 {
 		rights = unix.UnixRights(descriptors...)
 	}
-	_, _, err = w.conn.WriteMsgUnix(packet, rights, nil)
-	return err
+	raw, err := w.conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var refused error
+	err = raw.Write(func(socket uintptr) bool {
+		_, refused = unix.SendmsgN(int(socket), packet, rights, nil, ownMessage)
+		return !errors.Is(refused, unix.EAGAIN)
+	})
+	return errors.Join(err, refused)
 }
+
+// ownMessage are the flags of a wire's messages. A socket between processes
+// ignores them all, and no program has a use for them together: the launcher
+// hands over the listener while nobody answers it yet, so that its messages must
+// be told from those that are traced.
+const ownMessage = unix.MSG_CONFIRM | unix.MSG_DONTROUTE | unix.MSG_NOSIGNAL
 
 // receive reads one message into message and returns the descriptors, which are
 // the caller's from then on. A closed wire is io.EOF.

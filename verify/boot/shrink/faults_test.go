@@ -1,7 +1,6 @@
 package shrink
 
 import (
-	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,13 +11,15 @@ import (
 	"slipway/manifest/safetensors"
 )
 
+// add adds a tensor in BF16.
+func (c checkpoint) add(name string, shape ...int64) {
+	c.shards[onlyShard] = append(c.shards[onlyShard], safetensors.Tensor{Name: name, DType: safetensors.BF16, Shape: shape})
+}
+
 // Every fault is one change of a submission that has a twin, and leaves nothing.
 func TestFaults(t *testing.T) {
 	small := func() checkpoint {
-		c := qwen3(false, false)
-		c.config["vocab_size"] = 512
-		c.shards["weights/model.safetensors"][0].Shape = []int64{512, 1024}
-		return c
+		return storages()[0].checkpoint(t, configOf(t, "qwen3", smallVocabulary))
 	}
 	for _, fault := range []struct {
 		name  string
@@ -29,9 +30,30 @@ func TestFaults(t *testing.T) {
 	}{
 		{name: "clean", limit: 1 << 24},
 		{name: "limit", limit: 1000, want: "more than 1000"},
-		{name: "architecture", limit: 1 << 24, spoil: func(c *checkpoint) { c.config["architectures"] = []string{"LlamaForCausalLM"} }, want: `architecture "LlamaForCausalLM" is not one whose tensors are known`},
+		{name: "another architecture", limit: 1 << 24, spoil: func(c *checkpoint) { c.config["architectures"] = []string{"NewForCausalLM"} }},
+		{name: "another architecture's width", limit: 1 << 24, spoil: func(c *checkpoint) {
+			c.config["architectures"], c.config["ffn_hidden_size"] = []string{"NewForCausalLM"}, 3072
+		}, want: `its ffn_hidden_size is 3072, as its intermediate_size is: whether they belong together cannot be told`},
+		{name: "head size", limit: 1 << 24, spoil: func(c *checkpoint) { c.config["head_dim"], c.config["hidden_size"] = nil, 1000 }, want: "hidden_size 1000 is no multiple of num_attention_heads 16, and there is no head_dim"},
+		{name: "no experts", limit: 1 << 24, spoil: func(c *checkpoint) { c.add("model.layers.0.mlp.gate.weight", 128, 1024) }, want: `tensor "model.layers.0.mlp.gate.weight": the model cannot be shrunk: config.json has no num_experts`},
+		{name: "expert", limit: 1 << 24, spoil: func(c *checkpoint) {
+			c.config["num_experts"], c.config["moe_intermediate_size"] = 4, 64
+			c.add("model.layers.0.mlp.experts.4.up_proj.weight", 64, 1024)
+		}, want: `the model cannot be shrunk: it is of expert 4, num_experts is 4`},
+		{name: "layer", limit: 1 << 24, spoil: func(c *checkpoint) { c.add("model.layers.28.input_layernorm.weight", 1024) }, want: "it is of layer 28, num_hidden_layers is 28"},
+		{name: "vision encoder", limit: 1 << 24, spoil: func(c *checkpoint) {
+			c.config["vision_config"] = map[string]any{"hidden_size": 1024}
+			c.add("model.visual.blocks.0.norm1.weight", 1024)
+		}, want: "vision_config does not give the encoder's dimensions"},
+		{name: "vision width", limit: 1 << 24, spoil: func(c *checkpoint) {
+			c.config["vision_config"] = map[string]any{"depth": 1, "hidden_size": 64, "intermediate_size": 96, "num_heads": 4, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "out_hidden_size": 2048}
+		}, want: "vision_config has out_hidden_size 2048, the text model hidden_size 1024"},
+		{name: "scale of no block", limit: 1 << 24, spoil: func(c *checkpoint) { c.add("model.layers.0.mlp.up_proj.weight_scale_inv", 24, 8) }, want: "it is no scale of a matrix in block FP8"},
 		{name: "no architecture", limit: 1 << 24, spoil: func(c *checkpoint) { delete(c.config, "architectures") }, want: "there is no config.json of a model"},
 		{name: "dimension", limit: 1 << 24, spoil: func(c *checkpoint) { c.config["hidden_size"] = "wide" }, want: "read weights/config.json: hidden_size is wide"},
+		{name: "no width", limit: 1 << 24, spoil: func(c *checkpoint) {
+			c.config["architectures"], c.config["hidden_size"] = []string{"NewForCausalLM"}, nil
+		}, want: "config.json has no hidden_size: no twin can be made of NewForCausalLM"},
 		{name: "heads", limit: 1 << 24, spoil: func(c *checkpoint) { c.config["num_key_value_heads"] = 3 }, want: "num_attention_heads 16 is no multiple of num_key_value_heads 3"},
 		{name: "layers", limit: 1 << 24, spoil: func(c *checkpoint) { c.config["num_hidden_layers"] = 1 << 30 }, want: "is more than 10000"},
 		{name: "layer types", limit: 1 << 24, spoil: func(c *checkpoint) { c.config["layer_types"] = []string{"full_attention"} }, want: "layer_types has 1 entries"},
@@ -39,7 +61,7 @@ func TestFaults(t *testing.T) {
 		{name: "shape", limit: 1 << 24, spoil: func(c *checkpoint) { c.config["intermediate_size"] = 4096 }, want: `tensor "model.layers.0.mlp.down_proj.weight": the model cannot be shrunk: it has shape [1024 3072], config.json gives [1024 4096]`},
 		{name: "surplus", limit: 1 << 24, spoil: func(c *checkpoint) {
 			c.shards["weights/model.safetensors"] = append(c.shards["weights/model.safetensors"], safetensors.Tensor{Name: "draft.weight", DType: safetensors.BF16, Shape: []int64{1}})
-		}, want: `tensor "draft.weight": the model cannot be shrunk: the architecture has no such tensor`},
+		}, want: `tensor "draft.weight": the model cannot be shrunk: nothing tells its shape from config.json`},
 		{name: "type", limit: 1 << 24, spoil: func(c *checkpoint) { c.shards["weights/model.safetensors"][1].DType = safetensors.I64 }, want: "no values are known for its type I64"},
 		{name: "no shard", limit: 1 << 24, spoil: func(c *checkpoint) { c.shards = nil }, want: "there is no safetensors file"},
 		{name: "broken shard", limit: 1 << 24, after: func(t *testing.T, folder string) {
@@ -78,7 +100,7 @@ func TestFaults(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), fault.want) || !strings.HasPrefix(err.Error(), "shrink "+source+": ") {
+			if err == nil || !strings.Contains(err.Error(), fault.want) || strings.Contains(err.Error(), source) {
 				t.Errorf("error %v, want %q", err, fault.want)
 			}
 			if _, err := os.Lstat(target); err == nil {
@@ -89,7 +111,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestTargetIsNotTouched(t *testing.T) {
-	source, target := qwen3(false, false).write(t), t.TempDir()
+	source, target := qwen3(t, false, false).write(t), t.TempDir()
 	write(t, target, "mine", []byte("x"), 0o644)
 	if _, err := Twin(source, target, 1<<30); err == nil {
 		t.Error("a folder that was there was taken")
@@ -101,7 +123,7 @@ func TestTargetIsNotTouched(t *testing.T) {
 
 // Small files are copies, large ones may be links; modes stay.
 func TestOtherFiles(t *testing.T) {
-	source := qwen3(false, false).write(t)
+	source := qwen3(t, false, false).write(t)
 	large := make([]byte, linkFrom)
 	write(t, source, "wheels/large.whl", large, 0o644)
 	write(t, source, SelftestPath, []byte(`[{"prompt":[1],"tokens":[2]}]`), 0o644)
@@ -128,24 +150,26 @@ func TestOtherFiles(t *testing.T) {
 }
 
 func FuzzReadModel(f *testing.F) {
-	for _, c := range []checkpoint{qwen35(false, 0), qwen3(true, false)} {
-		data, err := json.Marshal(c.config)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
+	for _, family := range []string{"llama", "maple", "qwen2_5_vl", "qwen3_5", "qwen3_moe"} {
+		f.Add(configOf(f, family, nil))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := readModel(data)
 		if err != nil || m == nil {
 			return
 		}
-		to := m.dimensions.narrowed(128, 128)
-		if to.layers < 1 || to.layers > m.dimensions.layers || to.heads > m.dimensions.heads || to.hidden > m.dimensions.hidden {
-			t.Fatalf("%+v of %+v", to, m.dimensions)
-		}
-		if _, err := m.rewrite(to); err != nil {
-			t.Fatal(err)
+		m.keptLayers, m.keptBlocks = 1, 1
+		for _, to := range m.candidates(units{128, 8}) {
+			for _, d := range [][2]dimensions{{m.text, to.text}, {m.vision, to.vision}} {
+				for name, n := range d[1] {
+					if n < 0 || n > d[0][name] || n == 0 && d[0][name] != 0 {
+						t.Fatalf("%s is %d of %d", name, n, d[0][name])
+					}
+				}
+			}
+			if _, err := m.rewrite(to); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 }

@@ -5,8 +5,11 @@
 //
 // Its promise: what starts with the twin went through the submission's own
 // script, server and loading code; every stored tensor of the twin has the shape
-// that the twin's config.json calls for. The source is only read. A submission
-// whose architecture is not known here is refused, and nothing is left behind.
+// that the twin's config.json calls for. Shapes follow from tensors' names by a
+// convention that many architectures share, and a name counts only where the real
+// tensor's shape is the one that the real config.json gives it. A submission with
+// any other tensor is refused, not guessed at, and nothing is left behind. The
+// source is only read.
 package shrink
 
 import (
@@ -44,7 +47,7 @@ func unshrinkable(format string, arguments ...any) error {
 func Twin(source, target string, limit int64) (Description, error) {
 	described, err := twin(source, target, limit)
 	if err != nil {
-		return Description{}, fmt.Errorf("shrink %s: %w", source, err)
+		return Description{}, fmt.Errorf("shrink the model: %w", err)
 	}
 	return described, nil
 }
@@ -71,8 +74,8 @@ func twin(source, target string, limit int64) (described Description, err error)
 	}
 	return Description{
 		Architecture: s.model.architecture,
-		Layers:       plan.to.layers, RealLayers: s.model.dimensions.layers,
-		Hidden: plan.to.hidden, RealHidden: s.model.dimensions.hidden,
+		Layers:       plan.to.text["num_hidden_layers"], RealLayers: s.model.text["num_hidden_layers"],
+		Hidden: plan.to.text["hidden_size"], RealHidden: s.model.text["hidden_size"],
 		Bytes: plan.bytes, RealBytes: s.bytes,
 	}, nil
 }

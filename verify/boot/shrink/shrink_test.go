@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -131,20 +130,16 @@ func (c checkpoint) write(t *testing.T) (folder string) {
 
 // qwen35 is Qwen3.5-4B at its real dimensions, in two shards with an index:
 // packed as ternary submissions are, or in BF16.
-func qwen35(packed bool, group int64) checkpoint {
+func qwen35(t testing.TB, packed bool, group int64) checkpoint {
 	real := realshapes.Qwen35With4B()
-	c := checkpoint{shards: map[string][]safetensors.Tensor{}, index: true, config: map[string]any{
-		"architectures": []string{"Qwen3_5ForConditionalGeneration"}, "model_type": "qwen3_5", "tie_word_embeddings": true,
-		"vision_config": map[string]any{"depth": 24, "hidden_size": 1024, "out_hidden_size": 2560},
-		"text_config": map[string]any{
-			"vocab_size": real.Vocabulary, "hidden_size": real.Hidden, "intermediate_size": real.Intermediate, "num_hidden_layers": real.Layers,
-			"full_attention_interval": 4, "num_attention_heads": real.Heads, "num_key_value_heads": real.KeyValueHeads, "head_dim": real.HeadDim,
-			"linear_num_key_heads": real.LinearKeyHeads, "linear_num_value_heads": real.LinearValueHeads, "linear_key_head_dim": 128, "linear_value_head_dim": 128,
-			"linear_conv_kernel_dim": 4, "rms_norm_eps": 1e-6, "hidden_act": "silu", "attn_output_gate": true, "tie_word_embeddings": true, "eos_token_id": 248044,
-			"max_position_embeddings": 262144, "mtp_num_hidden_layers": 1,
-			"rope_parameters": map[string]any{"rope_theta": 10000000, "rope_type": "default", "partial_rotary_factor": 0.25},
-		},
-	}}
+	c := checkpoint{shards: map[string][]safetensors.Tensor{}, index: true}
+	data, err := os.ReadFile("testdata/qwen3_5.json")
+	if err == nil {
+		err = json.Unmarshal(data, &c.config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	quantization := manifest.Quantization{Format: "test", Tensors: map[string]manifest.Quantity{}}
 	contract := real.Contract()
 	for i, name := range contract.Names() {
@@ -172,37 +167,12 @@ func qwen35(packed bool, group int64) checkpoint {
 }
 
 // qwen3 is a Qwen3 of the dimensions of the 0.6B one, in block FP8 or BF16.
-func qwen3(eight, untied bool) checkpoint {
-	d := dimensions{vocabulary: 151936, hidden: 1024, intermediate: 3072, layers: 28, heads: 16, keyValueHeads: 8, headDim: 128, interval: 1, kinds: slices.Repeat([]bool{true}, 28)}
-	c := checkpoint{shards: map[string][]safetensors.Tensor{}, config: map[string]any{
-		"architectures": []string{"Qwen3ForCausalLM"}, "vocab_size": d.vocabulary, "hidden_size": d.hidden, "intermediate_size": d.intermediate,
-		"num_hidden_layers": d.layers, "num_attention_heads": d.heads, "num_key_value_heads": d.keyValueHeads, "head_dim": d.headDim,
-		"rms_norm_eps": 1e-6, "rope_theta": 1000000, "hidden_act": "silu", "tie_word_embeddings": !untied, "eos_token_id": 151645, "max_position_embeddings": 40960,
-	}}
-	names := []string{"model.embed_tokens.weight", "model.norm.weight"}
-	if untied {
-		names = append(names, "lm_head.weight")
-	}
-	for layer := range d.layers {
-		for _, name := range slices.Sorted(maps.Keys(d.attentionLayer())) {
-			names = append(names, fmt.Sprintf("model.layers.%d.%s", layer, name))
-		}
-	}
-	const file = "weights/model.safetensors"
-	for _, name := range names {
-		shape := d.shape(name)
-		if eight && strings.HasSuffix(name, "_proj.weight") {
-			c.shards[file] = append(c.shards[file],
-				safetensors.Tensor{Name: name, DType: safetensors.F8E4M3, Shape: shape},
-				safetensors.Tensor{Name: name + scaleSuffix, DType: safetensors.BF16, Shape: []int64{(shape[0] + 127) / 128, (shape[1] + 127) / 128}})
-			continue
-		}
-		c.shards[file] = append(c.shards[file], safetensors.Tensor{Name: name, DType: safetensors.BF16, Shape: shape})
-	}
+func qwen3(t testing.TB, eight, untied bool) checkpoint {
+	s := storages()[0]
 	if eight {
-		c.config["quantization_config"] = map[string]any{"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": []int{128, 128}}
+		s = storages()[2]
 	}
-	return c
+	return s.checkpoint(t, configOf(t, "qwen3", map[string]any{"tie_word_embeddings": !untied}))
 }
 
 func TestTwinOfRealShapes(t *testing.T) {
@@ -213,11 +183,11 @@ func TestTwinOfRealShapes(t *testing.T) {
 		source         checkpoint
 		layers, hidden int64
 	}{
-		"Qwen3.5-4B packed":           {qwen35(true, 128), 4, 256},
-		"Qwen3.5-4B, one scale a row": {qwen35(true, 1<<20), 4, 256},
-		"Qwen3.5-4B in BF16":          {qwen35(false, 0), 4, 128},
-		"Qwen3-0.6B in block FP8":     {qwen3(true, false), 1, 256},
-		"Qwen3-0.6B, head untied":     {qwen3(false, true), 1, 256},
+		"Qwen3.5-4B packed":           {qwen35(t, true, 128), 4, 256},
+		"Qwen3.5-4B, one scale a row": {qwen35(t, true, 1<<20), 4, 256},
+		"Qwen3.5-4B in BF16":          {qwen35(t, false, 0), 4, 256},
+		"Qwen3-0.6B in block FP8":     {qwen3(t, true, false), 1, 256},
+		"Qwen3-0.6B, head untied":     {qwen3(t, false, true), 1, 256},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source, target := c.source.write(t), filepath.Join(t.TempDir(), "twin")
@@ -279,12 +249,13 @@ func TestTwinOfExamples(t *testing.T) {
 }
 
 func TestConfigKeepsTheRest(t *testing.T) {
-	const real = `{"architectures":["Qwen3ForCausalLM"],"vocab_size":512,"hidden_size":1024,"intermediate_size":2048,"num_hidden_layers":3,"num_attention_heads":8,"num_key_value_heads":4,"head_dim":128,"rms_norm_eps":1e-06,"rope_theta":10000000.0,"rope_scaling":null,"layer_types":["full_attention","full_attention","full_attention"],"use_cache":true}`
+	const real = `{"architectures":["Qwen3ForCausalLM"],"vocab_size":512,"hidden_size":1024,"intermediate_size":2048,"num_hidden_layers":3,"num_attention_heads":8,"num_key_value_heads":4,"head_dim":128,"rms_norm_eps":1e-06,"rope_theta":10000000.0,"rope_scaling":null,"layer_types":["full_attention","full_attention","full_attention"],"use_cache":true,"vision_config":{"out_hidden_size":1024,"window_size":1024}}`
 	m, err := readModel([]byte(real))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := m.rewrite(m.dimensions.narrowed(256, 128))
+	m.keptLayers = 1
+	got, err := m.rewrite(m.candidates(units{128, 8})[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,27 +263,40 @@ func TestConfigKeepsTheRest(t *testing.T) {
 	if err := json.Compact(&compact, got); err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"architectures":["Qwen3ForCausalLM"],"head_dim":128,"hidden_size":256,"intermediate_size":512,"layer_types":["full_attention"],"num_attention_heads":2,"num_hidden_layers":1,"num_key_value_heads":1,"rms_norm_eps":1e-06,"rope_scaling":null,"rope_theta":10000000.0,"use_cache":true,"vocab_size":512}`
+	const want = `{"architectures":["Qwen3ForCausalLM"],"head_dim":128,"hidden_size":256,"intermediate_size":512,"layer_types":["full_attention"],"num_attention_heads":2,"num_hidden_layers":1,"num_key_value_heads":1,"rms_norm_eps":1e-06,"rope_scaling":null,"rope_theta":10000000.0,"use_cache":true,"vision_config":{"out_hidden_size":256,"window_size":1024},"vocab_size":512}`
 	if compact.String() != want {
 		t.Errorf("got  %s\nwant %s", &compact, want)
 	}
 }
 
 func TestNarrowed(t *testing.T) {
-	real := realshapes.Qwen35With4B()
-	d := dimensions{
-		hybrid: true, vocabulary: real.Vocabulary, hidden: real.Hidden, intermediate: real.Intermediate, layers: 32, heads: 16, keyValueHeads: 4, headDim: 256,
-		keyHeads: 16, valueHeads: 32, keyDim: 128, valueDim: 128, kernel: 4, interval: 4, kinds: slices.Repeat([]bool{false, false, false, true}, 8),
+	m, err := readModel(configOf(t, "qwen3_5", nil))
+	if err != nil {
+		t.Fatal(err)
 	}
-	got := d.narrowed(128, 128)
-	if got.hidden != 128 || got.intermediate != 256 || got.layers != 4 || got.heads != 4 || got.keyValueHeads != 1 || got.keyHeads != 1 || got.valueHeads != 2 || got.headDim != 256 {
-		t.Errorf("%+v", got)
-	}
+	m.keptLayers, m.keptBlocks = 4, 1
 	for unit := int64(8); unit <= 1024; unit *= 2 { // a whole group stays a whole group
-		got := d.narrowed(32, unit)
-		for _, width := range [][2]int64{{d.hidden, got.hidden}, {d.intermediate, got.intermediate}, {d.heads * d.headDim, got.heads * got.headDim}, {d.valueHeads * d.valueDim, got.valueHeads * got.valueDim}} {
-			if width[0]%unit == 0 && width[1]%unit != 0 {
-				t.Errorf("unit %d: %d became %d", unit, width[0], width[1])
+		for _, to := range m.candidates(units{unit, unit}) {
+			for _, formulas := range []map[string]string{textShapes, layerShapes, visionShapes, blockShapes} {
+				for name, formula := range formulas {
+					from, small := m.text, to.text
+					if strings.HasPrefix(name, "merger") || strings.Contains(name, "attn.qkv") {
+						from, small = m.vision, to.vision
+					}
+					real, err := from.shape(formula)
+					if err != nil || strings.HasPrefix(formula, "linear_num_value_heads") && !strings.Contains(formula, "*") {
+						continue // of another family, or a number for each head, which no group spans
+					}
+					got, err := small.shape(formula)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for i := range real {
+						if real[i]%unit == 0 && got[i]%unit != 0 {
+							t.Errorf("unit %d: %s: %v became %v", unit, name, real, got)
+						}
+					}
+				}
 			}
 		}
 	}

@@ -26,6 +26,7 @@ type submission struct {
 	indexes      map[string]*safetensors.Index // by path
 	manifestPath string                        // "" where there is none
 	quantization manifest.Quantization
+	parts        map[manifest.StoredTensor]part // what the stored tensors of the manifest hold
 }
 
 type file struct {

@@ -18,8 +18,8 @@ type fill func(source *rand.ChaCha8, block []byte)
 const blockBytes = 1 << 18
 
 // newSource returns the random bits of one tensor: ChaCha8 (math/rand/v2) keyed
-// by the SHA-256 of its name, so that twins of one submission are equal.
-func newSource(name string) *rand.ChaCha8 { return rand.NewChaCha8(sha256.Sum256([]byte(name))) }
+// by the SHA-256 of its seed, so that twins of one submission are equal.
+func newSource(seed string) *rand.ChaCha8 { return rand.NewChaCha8(sha256.Sum256([]byte(seed))) }
 
 // tableSize values are drawn from a table by twelve random bits each.
 const tableSize = 1 << 12
@@ -28,10 +28,12 @@ const tableSize = 1 << 12
 // that activations stay finite, and legal in the format.
 func fillOf(p part, dtype safetensors.DType, centred bool) (fill, error) {
 	switch {
-	case p.kind == partCodes && dtype == safetensors.U8:
+	case p.kind == partCodes && (dtype == safetensors.U8 || dtype == safetensors.U32):
 		return fillCodes, nil
 	case p.kind == partScales, p.kind == scaleSuffix:
-		return tabulated(dtype, func(u float64) float64 { return 0.02 * (0.75 + 0.5*u) })
+		return tabulated(dtype, scale)
+	case p.kind == partBiases: // of affine codes, whose middle is zero
+		return tabulated(dtype, func(u float64) float64 { return -scale(u) })
 	case p.kind == manifest.KindLiteral:
 		return tabulated(dtype, func(u float64) float64 { return 0.02 * (math.Floor(3*u) - 1) })
 	case strings.HasSuffix(p.logical, ".A_log"): // exp(A_log) uniform in 1 to 16
@@ -46,10 +48,13 @@ func fillOf(p part, dtype safetensors.DType, centred bool) (fill, error) {
 	return tabulated(dtype, func(u float64) float64 { return 0.02 * math.Sqrt2 * math.Erfinv(2*u-1) })
 }
 
+// scale is a quantile function of scales.
+func scale(u float64) float64 { return 0.02 * (0.75 + 0.5*u) }
+
 // isGain reports whether a tensor is a norm's weight: around one, or around zero
 // where the model adds one.
 func isGain(name string) bool {
-	return strings.HasSuffix(name, "norm.weight") || strings.HasSuffix(name, "norm1.weight") || strings.HasSuffix(name, "norm2.weight") || strings.Contains(name, ".pre_fc_norm_")
+	return strings.HasSuffix(name, "norm.weight") || strings.HasSuffix(name, "norm1.weight") || strings.HasSuffix(name, "norm2.weight") || strings.HasSuffix(name, ".ln_q.weight") || strings.Contains(name, ".pre_fc_norm_")
 }
 
 // fillCodes writes bytes of four ternary codes: 0, 1 or 2, never 3.

@@ -85,7 +85,7 @@ func (t twinShard) write(name string) (err error) {
 	}
 	block := make([]byte, blockBytes)
 	for i, tensor := range t.tensors {
-		source := newSource(tensor.Name)
+		source := newSource(t.seeds[i])
 		for left := tensor.Bytes(); left > 0; {
 			part := block[:min(left, blockBytes)]
 			t.fills[i](source, part)
