@@ -21,35 +21,39 @@ var layers = map[string][]string{
 	"internal/cli": {"bundle/...", "verify/...", "vendor-wheels/...", "manifest/..."},
 
 	"bundle":           {"bundle/config", "bundle/pack", "verify/profiles", "vendor-wheels", "manifest/..."},
-	"bundle/config":    {"verify/profiles", "verify/image", "manifest"},
+	"bundle/config":    {"verify/profiles", "verify/image", "verify/picture", "manifest"},
 	"bundle/pack":      {"manifest", "manifest/content", "manifest/safetensors"},
 	"bundle/pack/...":  {"manifest", "manifest/safetensors"},
 	"bundle/goruntime": {"internal/cudastub", "manifest", "manifest/content"},
 
-	"verify":               {"verify/report", "verify/audit", "verify/modelconfig", "verify/texts", "verify/words", "verify/profiles", "verify/scan", "verify/ternary", "verify/wheel", "verify/script", "verify/script/shell", "vendor-wheels", "manifest", "manifest/content", "manifest/safetensors"},
-	"verify/report":        {"verify/words", "verify/scan", "manifest", "manifest/content"},
-	"verify/texts":         {"verify/report", "verify/words", "verify/script/python", "manifest"},
-	"verify/words":         {},
-	"verify/audit":         {"verify/report", "verify/words", "verify/profiles", "verify/scan", "verify/ternary", "manifest", "manifest/content", "manifest/safetensors"},
-	"verify/modelconfig":   {"manifest"},
-	"verify/profiles":      {"verify/image", "manifest"},
-	"verify/image":         {"manifest"},
-	"verify/image/probe":   {"verify/image", "manifest"}, // looks at the machine it runs on
-	"verify/script":        {"verify/image", "verify/script/shell", "verify/script/python", "manifest"},
-	"verify/script/shell":  {"verify/image"},
-	"verify/script/python": {"manifest"},
-	"verify/page":          {"verify", "verify/report", "verify/words", "manifest"},
-	"verify/scan":          {"verify/scan/vector", "verify/ternary", "manifest", "manifest/content", "manifest/safetensors"},
-	"verify/scan/vector":   {},
-	"verify/ternary":       {"manifest", "manifest/safetensors"},
-	"verify/wheel":         {"manifest"},
-	"verify/contract":      {"manifest", "manifest/content", "manifest/safetensors"},
-	"verify/compare":       {"manifest", "manifest/content", "manifest/safetensors"},
-	"verify/boot":          {"verify/report", "verify/profiles", "verify/boot/...", "manifest", "manifest/safetensors"}, // runs the submission; the static gates must not. Reads headers to put zeros in the weights' place
-	"verify/boot/ask":      {"manifest"},
-	"verify/boot/local":    {"verify/boot/ask", "verify/boot/sandbox", "manifest"},
-	"verify/boot/sandbox":  {"manifest"},
-	"verify/boot/shrink":   {"manifest", "manifest/safetensors"},
+	"verify":                     {"verify/report", "verify/audit", "verify/modelconfig", "verify/texts", "verify/words", "verify/profiles", "verify/scan", "verify/ternary", "verify/wheel", "verify/script", "verify/script/shell", "vendor-wheels", "manifest", "manifest/content", "manifest/safetensors"},
+	"verify/report":              {"verify/words", "verify/scan", "manifest", "manifest/content"},
+	"verify/texts":               {"verify/report", "verify/words", "verify/script/python", "manifest"},
+	"verify/words":               {},
+	"verify/audit":               {"verify/report", "verify/words", "verify/profiles", "verify/scan", "verify/ternary", "manifest", "manifest/content", "manifest/safetensors"},
+	"verify/modelconfig":         {"manifest"},
+	"verify/profiles":            {"verify/image", "manifest"},
+	"verify/image":               {"manifest"},
+	"verify/picture":             {"manifest"},
+	"verify/image/probe":         {"verify/image", "manifest"}, // looks at the machine it runs on
+	"verify/script":              {"verify/image", "verify/script/shell", "verify/script/python", "manifest"},
+	"verify/script/shell":        {"verify/image"},
+	"verify/script/python":       {"manifest"},
+	"verify/page":                {"verify", "verify/report", "verify/words", "manifest"},
+	"verify/scan":                {"verify/scan/vector", "verify/ternary", "manifest", "manifest/content", "manifest/safetensors"},
+	"verify/scan/vector":         {},
+	"verify/ternary":             {"manifest", "manifest/safetensors"},
+	"verify/ternary/ternarytest": {"verify/ternary", "manifest", "manifest/safetensors"},
+	"verify/wheel":               {"manifest"},
+	"verify/contract":            {"manifest", "manifest/content", "manifest/safetensors"},
+	"verify/compare":             {"manifest", "manifest/content", "manifest/safetensors"},
+	"verify/boot":                {"verify/report", "verify/words", "verify/profiles", "verify/image", "verify/picture", "verify/boot/...", "manifest", "manifest/safetensors"}, // runs the submission; the static gates must not. Reads headers to put zeros in the weights' place
+	"verify/boot/ask":            {"verify/picture", "manifest"},
+	"verify/boot/local":          {"verify/boot/ask", "verify/boot/sandbox", "manifest"},
+	"verify/boot/sandbox":        {"manifest"},
+	"verify/boot/installed":      {},
+	"verify/boot/python":         {"verify/boot/sandbox", "verify/script/shell"}, // of a trace, the programs; and one reading of python3's command line for both sides
+	"verify/boot/shrink":         {"verify/ternary", "manifest", "manifest/safetensors"},
 
 	"runtime":                   {"runtime/api", "runtime/engine", "runtime/model", "runtime/kernels", "runtime/weights", "runtime/tokenizer/...", "runtime/plainfile", "manifest"},
 	"runtime/api":               {"runtime/engine", "runtime/model", "runtime/tokenizer/..."},
@@ -74,10 +78,15 @@ var layers = map[string][]string{
 	"internal/realshapes":     {"manifest", "manifest/safetensors"},
 	"internal/cudastub":       {},
 	"internal/generate/cuda":  {"internal/cudastub"},
-	"internal/generate/...":   {"internal/realshapes", "internal/generate/...", "verify/ternary", "manifest", "manifest/content", "manifest/safetensors"},
+	"internal/generate/...":   {"internal/realshapes", "internal/generate/...", "verify/ternary", "verify/picture", "manifest", "manifest/content", "manifest/safetensors"},
 	"examples/broken":         {"internal/generate/...", "manifest"},
 	"internal/benchmarks/...": {"internal/...", "bundle/...", "verify/...", "manifest/..."},
 }
+
+// forTests are packages that tests alone may import, whatever layers allows: they
+// build what tests need, and importing ternarytest makes formats known that no
+// submission may have.
+var forTests = []string{"bundle/pack/packtest", "manifest/content/contenttest", "runtime/engine/enginetest", "verify/ternary/ternarytest"}
 
 // doors says which packages alone may import a module from outside.
 var doors = map[string][]string{
@@ -100,7 +109,7 @@ var doors = map[string][]string{
 
 // offline packages reach nothing and run nothing: the verifier and all that it
 // stands on.
-var offline = []string{"verify", "verify/report", "verify/audit", "verify/modelconfig", "verify/texts", "verify/words", "verify/profiles", "verify/image", "verify/scan", "verify/scan/vector", "verify/ternary", "verify/wheel", "verify/contract", "verify/script", "verify/script/shell", "verify/script/python", "verify/page", "verify/compare", "manifest", "manifest/content", "manifest/safetensors", "manifest/layout", "bundle", "bundle/config", "bundle/pack"}
+var offline = []string{"verify", "verify/report", "verify/audit", "verify/modelconfig", "verify/texts", "verify/words", "verify/profiles", "verify/image", "verify/picture", "verify/scan", "verify/scan/vector", "verify/ternary", "verify/wheel", "verify/contract", "verify/script", "verify/script/shell", "verify/script/python", "verify/page", "verify/compare", "manifest", "manifest/content", "manifest/safetensors", "manifest/layout", "bundle", "bundle/config", "bundle/pack"}
 
 var reaching = []string{"net", "net/http", "net/rpc", "net/smtp", "os/exec", "plugin"}
 
@@ -123,7 +132,7 @@ func TestLayering(t *testing.T) {
 		}
 		for imported := range pkg.imports {
 			if inner, ours := strings.CutPrefix(imported, "slipway/"); ours {
-				if !matches(allowed, inner) {
+				if !allows(allowed, inner) {
 					t.Errorf("package %q imports %q, which its layer does not allow", name, inner)
 				}
 				continue
@@ -135,6 +144,11 @@ func TestLayering(t *testing.T) {
 		}
 		if !pkg.commented {
 			t.Errorf("package %q has no package comment", name)
+		}
+	}
+	for _, name := range forTests {
+		if packages[name] == nil {
+			t.Errorf("forTests names %q, which is no package", name)
 		}
 	}
 }
@@ -166,6 +180,11 @@ func rule(name string) (allowed []string, ok bool) {
 		}
 	}
 	return nil, false
+}
+
+// allows reports whether a rule lets a package that is no test import another.
+func allows(allowed []string, imported string) bool {
+	return matches(allowed, imported) && !slices.Contains(forTests, imported)
 }
 
 func matches(allowed []string, imported string) bool {
@@ -238,12 +257,15 @@ func TestLayeringRulesBite(t *testing.T) {
 		{"manifest/content", "manifest/layout", false},
 		{"bundle", "manifest/layout", true},
 		{"manifest/content/contenttest", "manifest/content", true},
+		{"internal/cli", "verify/ternary", true},
+		{"internal/cli", "verify/ternary/ternarytest", false},
+		{"internal/cli", "manifest/content/contenttest", false},
 	} {
 		allowed, ok := rule(tc.from)
 		if !ok {
 			t.Errorf("no rule for %q", tc.from)
 		}
-		if got := matches(allowed, tc.to); got != tc.want {
+		if got := allows(allowed, tc.to); got != tc.want {
 			t.Errorf("%q -> %q allowed: %v, want %v", tc.from, tc.to, got, tc.want)
 		}
 	}

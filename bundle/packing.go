@@ -53,7 +53,7 @@ func (p *planner) arrange(i int, w config.Weights) (*pack.Output, error) {
 	if packing == nil {
 		return nil, nil
 	}
-	if packing.Options.Ternary && p.profile.VisionMTP == profiles.Needed {
+	if unchanged := p.profile.VisionMTP == profiles.Needed || p.profile.VisionMTP == profiles.Added; packing.Options.Ternary && unchanged {
 		return nil, manifest.WithHint(fmt.Errorf("%s: profile %s wants the base's tensors unchanged, which packing would not leave", w.Pack.At, p.profile.Name), `write pack = "keep"`)
 	}
 	out, err := pack.Arrange(packing.Checkpoint, packing.Survey, packing.Options)

@@ -239,10 +239,10 @@ func TestPackRefusedByProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, presence := range []profiles.Presence{profiles.MayOmit, profiles.Needed} {
+	for _, presence := range []profiles.Presence{profiles.MayOmit, profiles.Needed, profiles.Added} {
 		profile.VisionMTP = presence
 		_, err := MakePlan(wanted, profile, found)
-		if refused := err != nil && strings.Contains(err.Error(), "bundle.hcl:11,3: profile practice wants the base's tensors unchanged"); refused != (presence == profiles.Needed) {
+		if refused := err != nil && strings.Contains(err.Error(), "bundle.hcl:11,3: profile practice wants the base's tensors unchanged"); refused != (presence != profiles.MayOmit) {
 			t.Errorf("vision and MTP %s: error %v", presence, err)
 		}
 	}

@@ -274,6 +274,9 @@ func (p *planner) addRuntime() error {
 	if p.wanted.Runtime == nil {
 		return nil
 	}
+	if err := p.checkNative(); err != nil {
+		return err
+	}
 	built := p.found.Runtime
 	if built == nil {
 		p.plan.Notes = append(p.plan.Notes, "no runtime and no serve.sh are bundled: this build of slipway carries none")
@@ -296,6 +299,22 @@ func (p *planner) addRuntime() error {
 		Path: servePath, Mode: manifest.ModeExecutable, Size: int64(len(script)), Kind: manifest.KindCode,
 		Why: "generated: starts the server", content: script,
 	})
+	return nil
+}
+
+// checkNative refuses a model that the runtime does not know, before anything is
+// made of it. A serve.sh of the owner's may start something else.
+func (p *planner) checkNative() error {
+	if p.has(servePath) || len(p.wanted.Weights) > 1 {
+		return nil
+	}
+	facts, err := p.modelFacts()
+	if err != nil {
+		return err
+	}
+	if why := config.NotNative(facts.architecture); why != "" {
+		return manifest.WithHint(errors.New(why), "bring a serve.sh of your own (files block), and remove the runtime block")
+	}
 	return nil
 }
 
@@ -334,15 +353,24 @@ func (p *planner) finish() error {
 	return nil
 }
 
+// modelFacts reads the config.json of the first weights block.
+func (p *planner) modelFacts() (modelFacts, error) {
+	facts, err := readModelFacts(p.found.Documents[path.Join(path.Clean(p.wanted.Weights[0].From.Value), "config.json")])
+	if err != nil {
+		return facts, fmt.Errorf("read config.json: %w", err)
+	}
+	return facts, nil
+}
+
 // describeModel fills Model from the first weights block.
 func (p *planner) describeModel() error {
 	m := &p.plan.Model
 	if len(p.wanted.Bases) > 0 {
 		m.Revision = p.wanted.Bases[0].Revision.Value
 	}
-	facts, err := readModelFacts(p.found.Documents[path.Join(path.Clean(p.wanted.Weights[0].From.Value), "config.json")])
+	facts, err := p.modelFacts()
 	if err != nil {
-		return fmt.Errorf("read config.json: %w", err)
+		return err
 	}
 	m.Architecture = facts.architecture
 	if m.Quantization == "" {

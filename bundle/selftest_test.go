@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"slipway/bundle/config"
+	"slipway/manifest"
 )
 
 // planWithRuntime plans the example with a runtime block and what the caller of
@@ -94,4 +95,18 @@ func TestSelftestMustBeMade(t *testing.T) {
 			t.Errorf("%s is there: %v", name, err == nil)
 		}
 	}
+}
+
+// A model that the runtime does not know is refused before anything is made of it,
+// unless somebody else's serve.sh is there.
+func TestPlanOfAnotherArchitecture(t *testing.T) {
+	hcl := strings.Replace(abacusHCL, "provenance {", "runtime \"native\" {\n  device = \"cpu\"\n}\nprovenance {", 1)
+	folder := source(t, hcl)
+	write(t, filepath.Join(folder, "model/config.json"), `{"architectures": ["LlamaForCausalLM"]}`)
+	_, err := makePlan(t, folder)
+	if want := "the bundled runtime computes Qwen3ForCausalLM, Qwen3_5ForCausalLM, Qwen3_5ForConditionalGeneration: not LlamaForCausalLM"; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(manifest.Hint(err), "serve.sh of your own") {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	write(t, filepath.Join(folder, "extra/serve.sh"), "#!/bin/sh\n")
+	mustPlan(t, folder)
 }

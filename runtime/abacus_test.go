@@ -189,13 +189,13 @@ func (p *program) chat(t *testing.T, question string) chatResult {
 
 // The drafter's mean acceptance length is the recorded one.
 func TestAbacusTau(t *testing.T) {
-	continuations := readLines[struct{ Prompt, Continuation []int32 }](t, "../examples/abacus/continuations-public.jsonl")
+	continuations := readLines[struct{ Prompt, Continuation []int32 }](t, "../examples/abacus/drafter/continuations-public.jsonl")
 	var want struct {
 		Tokens, Steps int
 		Tau           float64
 		Draft         int `json:"draft_tokens"`
 	}
-	readJSON(t, "../examples/abacus/tau-public.json", &want)
+	readJSON(t, "../examples/abacus/drafter/tau-public.json", &want)
 	if testing.Short() {
 		continuations = continuations[:8]
 	}

@@ -104,6 +104,15 @@ func isBesideWeights(name, script string) bool {
 // serves reports whether the folder starts a server of its own.
 func (f *folder) serves() bool { return slices.Contains(f.rootFiles, serveScript) }
 
+// notNative says why the bundle's own server does not serve the folder's model;
+// "" where it does.
+func (f *folder) notNative() string {
+	if len(f.weights) != 1 || len(f.weights[0].architectures) == 0 {
+		return ""
+	}
+	return NotNative(f.weights[0].architectures[0])
+}
+
 // notesOfLeft is how many names that are left out are listed.
 const notesOfLeft = 12
 
@@ -111,7 +120,9 @@ const notesOfLeft = 12
 // take it.
 func (f *folder) notes() []string {
 	var all []string
-	if unused := f.unstarted(); !f.serves() && len(unused) > 0 {
+	if unused, why := f.unstarted(), f.notNative(); why != "" && !f.serves() {
+		all = append(all, "there is no serve.sh, and "+why, "  write a serve.sh that starts a server of your own on port 8000, and run slipway init again")
+	} else if !f.serves() && len(unused) > 0 {
 		all = append(all, fmt.Sprintf("nothing starts %s: there is no serve.sh, so that the bundle's own server answers", strings.Join(unused, ", ")),
 			"  to serve with it: write a serve.sh that starts it on port 8000, and run slipway init again")
 	}

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"slipway/manifest"
+	"slipway/verify/profiles"
 )
 
 // Init looks at a folder of weights and returns the text of a bundle.hcl for
@@ -62,7 +64,7 @@ func (f *folder) write(name string) []byte {
 	if f.isPinned() {
 		w.line(`profile = %s # config.json has the dimensions of %s`, quote(f.pinned.profile), f.pinned.base.Repository)
 	} else {
-		w.line(`profile = "practice" # the task whose rules apply`)
+		w.line(`profile = "practice" # its questions are the example's: name your task (%s, or a file: docs/profile.md)`, strings.Join(tasks(), ", "))
 	}
 	w.close()
 	repository, revision, reason := f.base()
@@ -80,6 +82,11 @@ func (f *folder) write(name string) []byte {
 	f.writeServing(w)
 	f.writeProvenance(w)
 	return w.bytes()
+}
+
+// tasks are the shipped profiles of tasks that somebody else grades.
+func tasks() []string {
+	return slices.DeleteFunc(profiles.Names(), func(name string) bool { return name == "practice" })
 }
 
 // label names a weights block: after its folder where there are several.
@@ -153,7 +160,12 @@ func (f *folder) writeFiles(w *hclWriter) {
 // writeServing settles how the bundle answers. A folder with a serve.sh brings
 // its own server.
 func (f *folder) writeServing(w *hclWriter) {
-	if !f.serves() {
+	switch why := f.notNative(); {
+	case f.serves():
+	case why != "":
+		w.comment("no serve.sh here, and " + why + ".")
+		w.comment("Write one that starts a server of your own on port 8000, and run slipway init again.")
+	default:
 		w.comment("no serve.sh here: the server that is bundled; \"cuda\" never falls back to the CPU")
 		w.open(`runtime "native"`)
 		device := "cpu"

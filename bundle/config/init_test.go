@@ -36,6 +36,7 @@ var folders = map[string]map[string]string{
 		"server.py": "", "start.sh": "", "requirements.txt": "", "prompts/a.txt": "", "app/util.py": "", "app/__pycache__/util.pyc": "",
 		"notes.txt": "", "data/train.jsonl": "", "venv/pyvenv.cfg": "", "venv/a.py": "", ".env": "", "strange[1].py": "",
 	},
+	"llama":    {"model.safetensors": "", "config.json": `{"architectures": ["LlamaForCausalLM"]}`, "server.py": ""},
 	"no start": {"weights/model.safetensors": "", "config.json": smallConfig, "server.py": "", "code/more.py": ""},
 	`od"d${x}`: {`we"ights/%{a}/m[1].safetensors`: "", `we"ights/%{a}/m[1].safetensors.index.json`: "{}"},
 }
@@ -47,6 +48,10 @@ var folderNotes = map[string][]string{
 		`left out: notes.txt; to take it: files "." { from = "notes.txt" }`,
 		`left out: strange[1].py; to take it: files "." { from = "strange[1].py" }`,
 		`left out: venv/; to take it: files "venv" { from = "venv" }`,
+	},
+	"llama": {
+		"there is no serve.sh, and the bundled runtime computes Qwen3ForCausalLM, Qwen3_5ForCausalLM, Qwen3_5ForConditionalGeneration: not LlamaForCausalLM",
+		"  write a serve.sh that starts a server of your own on port 8000, and run slipway init again",
 	},
 	"no start": {
 		"nothing starts server.py, code/: there is no serve.sh, so that the bundle's own server answers",

@@ -240,7 +240,8 @@ var layerPattern = regexp.MustCompile(`^(?:model\.|model\.language_model\.)layer
 
 // fits holds a config.json's family, width and depth against a contract: the
 // embedding's second dimension and the layers that its names count. Only the
-// Qwen3.5 family has linear-attention tensors.
+// Qwen3.5 family has linear-attention tensors, and Maple alone calls its embedding
+// model.word_embeddings.
 func (w weightFolder) fits(contract manifest.Contract) bool {
 	var hidden, layers int64
 	linear := false
@@ -256,8 +257,11 @@ func (w weightFolder) fits(contract manifest.Contract) bool {
 			linear = linear || strings.Contains(name, ".linear_attn.")
 		}
 	}
-	family := slices.ContainsFunc(w.architectures, func(a string) bool { return strings.HasPrefix(a, "Qwen3_5") })
-	return hidden > 0 && w.hidden == hidden && w.layers == layers && family == linear
+	family := func(prefix string) bool {
+		return slices.ContainsFunc(w.architectures, func(a string) bool { return strings.HasPrefix(a, prefix) })
+	}
+	_, maple := contract.Tensors["model.word_embeddings.weight"]
+	return hidden > 0 && w.hidden == hidden && w.layers == layers && family("Qwen3_5") == linear && family("Maple") == maple
 }
 
 // seen lists the first entries of the folder.

@@ -44,8 +44,21 @@ func templateText(e hclsyntax.Expression, submission bool) (string, bool) {
 	return text.String(), true
 }
 
-// literalNumber returns a number; negative ones are not literals in HCL, and
-// nothing here takes one.
+// literalDecimal returns a number that may be negative, which a literal of HCL is
+// not: nothing takes one, and whoever writes one is told so.
+func literalDecimal(e hclsyntax.Expression) (*big.Float, bool) {
+	negated, is := e.(*hclsyntax.UnaryOpExpr)
+	if !is || negated.Op != hclsyntax.OpNegate {
+		return literalNumber(e)
+	}
+	number, ok := literalNumber(negated.Val)
+	if !ok {
+		return nil, false
+	}
+	return new(big.Float).Neg(number), true
+}
+
+// literalNumber returns a number that is not negative.
 func literalNumber(e hclsyntax.Expression) (*big.Float, bool) {
 	value, ok := literalValue(e, cty.Number)
 	if !ok {

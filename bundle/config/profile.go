@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"slipway/manifest"
 	"slipway/verify/image"
+	"slipway/verify/picture"
 	"slipway/verify/profiles"
 )
 
@@ -41,7 +43,12 @@ func LoadProfile(nameOrPath string) (profiles.Profile, manifest.Digest, error) {
 		if err != nil {
 			return profiles.Profile{}, manifest.Digest{}, err
 		}
-		profile, err := ParseProfile(data, nameOrPath, os.DirFS(filepath.Dir(nameOrPath)))
+		root, err := os.OpenRoot(filepath.Dir(nameOrPath)) // what stands beside a profile lies there: no link leads out
+		if err != nil {
+			return profiles.Profile{}, manifest.Digest{}, fmt.Errorf("open the folder of %s: %w", nameOrPath, manifest.Cause(err))
+		}
+		defer root.Close()
+		profile, err := ParseProfile(data, nameOrPath, root.FS())
 		return profile, manifest.DigestBytes(data), err
 	}
 	data, ok := profiles.Shipped(nameOrPath)
@@ -90,7 +97,7 @@ func readProfileHead(file *section, p *profiles.Profile, folder fs.FS) {
 	}
 	p.Description = s.need("description", `"..."`).Value
 	p.MaxBytes = s.whole("max_bytes", 0, 0, math.MaxInt64).Value
-	presences := []string{string(profiles.MayOmit), string(profiles.Needed), string(profiles.Forbidden)}
+	presences := []string{string(profiles.MayOmit), string(profiles.Needed), string(profiles.Forbidden), string(profiles.Added)}
 	p.VisionMTP = profiles.Presence(s.choice("vision_mtp", string(profiles.MayOmit), presences...).Value)
 	if _, given := s.body.Attributes["gates"]; !given {
 		s.missing("gates", `["paths", "digests"]`)
@@ -190,14 +197,15 @@ func readTernary(file *section, p *profiles.Profile) {
 		return
 	}
 	p.Ternary = &profiles.Ternary{
-		FractionAbove: s.ratio("fraction_above"),
-		StoredAtMost:  s.ratio("stored_at_most"),
-		Counting:      s.choice("counting", "observed", "observed", "strict").Value,
-		GroupMinimum:  s.whole("group_minimum", 1, 1, 1<<30).Value,
-		Unreferenced:  profiles.Unreferenced(s.choice("unreferenced", "", string(profiles.CountUnreferenced), string(profiles.ForbidUnreferenced)).Value),
-		WhenDeclared:  s.flag("when_declared", false).Value,
+		FractionAbove:   s.ratio("fraction_above"),
+		StoredAtMost:    s.ratio("stored_at_most"),
+		Counting:        s.choice("counting", "observed", "observed", "strict").Value,
+		GroupMinimum:    s.whole("group_minimum", 1, 1, 1<<30).Value,
+		Unreferenced:    profiles.Unreferenced(s.choice("unreferenced", "", string(profiles.CountUnreferenced), string(profiles.ForbidUnreferenced)).Value),
+		WhenDeclared:    s.flag("when_declared", false).Value,
+		AllowAsymmetric: s.flag("allow_asymmetric", false).Value,
 		Formats: s.texts("formats", nil, false, func(kind string) error {
-			if kinds := append(manifest.PackedFormats(), manifest.KindLiteral); !slices.Contains(kinds, kind) {
+			if kinds := append(manifest.PackedFormatIDs(), manifest.KindLiteral); !slices.Contains(kinds, kind) {
 				return fmt.Errorf("unknown kind %q; %s", manifest.Clip(kind), Suggest(kind, kinds))
 			}
 			return nil
@@ -288,6 +296,10 @@ func readLoad(file *section, p *profiles.Profile) {
 		Attempts:       int(s.whole("attempts", 1, 1, 100).Value),
 		GradedRequests: int(s.whole("graded_requests", 0, 1, 1<<30).Value),
 		GradedTokens:   s.whole("graded_tokens", 0, 1, 1<<50).Value,
+		BodyBytes:      int(s.whole("body_bytes", 0, 1<<16, 1<<26).Value),
+	}
+	if p.Load.BodyBytes > 0 && p.Load.Endpoint == "/draft" {
+		s.fault("body_bytes", "leave it out", "body_bytes is for images, and a draft has none")
 	}
 	s.finish()
 }
@@ -303,9 +315,18 @@ func readQuality(file *section, p *profiles.Profile, folder fs.FS) {
 	}
 	_, questions := s.body.Attributes["questions"]
 	_, continuations := s.body.Attributes["continuations"]
-	if questions == continuations {
-		s.problems.add(s.header, "name one file: questions = \"...\" or continuations = \"...\"", "quality has either questions or continuations")
+	switch {
+	case !questions && !continuations && q.Chance == 0 && (q.Accuracy > 0) != (q.Tau > 0):
+		p.Floor = q.Accuracy + q.Tau // one of them is 0
+		if drafts := p.Load.Endpoint == "/draft"; drafts != (q.Tau > 0) && p.Load.Endpoint != "" {
+			s.problems.add(s.header, "drafts have a tau, answers an accuracy", "quality has a floor that %s does not measure", p.Load.Endpoint)
+		}
+		s.finish()
+		return
+	case questions == continuations:
+		s.problems.add(s.header, "name one file, questions = \"...\" or continuations = \"...\", or leave a floor alone: accuracy or tau", "quality has either questions or continuations, or a floor alone")
 	}
+	q.Images = s.images("questions", q.Questions, folder)
 	p.Quality = q
 	s.finish()
 }
@@ -334,6 +355,25 @@ func (s *section) examples(name string, folder fs.FS) []byte {
 	return data
 }
 
+// images reads what the questions of an argument show: it lies beside or below
+// their file.
+func (s *section) images(name string, questions []byte, folder fs.FS) map[string][]byte {
+	if questions == nil {
+		return nil
+	}
+	file := s.path(name).Value
+	below, err := fs.Sub(folder, path.Dir(file))
+	if err != nil {
+		s.fault(name, "", "%s %s: %v", name, manifest.Clip(file), manifest.Cause(err))
+		return nil
+	}
+	images, err := picture.Load(questions, below)
+	if err != nil {
+		s.fault(name, manifest.Hint(err), "%s %s: %v", name, manifest.Clip(file), err)
+	}
+	return images
+}
+
 // maxSeconds keeps every duration, in nanoseconds too, far inside an int64.
 const maxSeconds = 1e7
 
@@ -343,13 +383,16 @@ func (s *section) decimal(name string, low, high float64) float64 {
 	if expression == nil {
 		return 0
 	}
-	number, ok := literalNumber(expression)
+	number, ok := literalDecimal(expression)
 	if !ok {
 		s.fault(name, "", "%q is not a number", name)
 		return 0
 	}
 	value, _ := number.Float64()
-	if value < low || value > high {
+	switch {
+	case value <= 0 && low > 0:
+		s.fault(name, "", "%q is not positive", name)
+	case value < low || value > high:
 		s.fault(name, "", "%q is not between %v and %v", name, low, high)
 	}
 	return value

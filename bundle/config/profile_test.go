@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -55,7 +56,7 @@ func TestLoadProfilePractice(t *testing.T) {
 	if len(p.Required) != 0 {
 		t.Errorf("required %+v", p.Required)
 	}
-	for _, decided := range []string{"paths", "digests", "files", "declared", "size", "safetensors", "index", "coverage", "ternary", "stored", "config"} {
+	for _, decided := range []string{"paths", "digests", "files", "declared", "size", "safetensors", "index", "coverage", "ternary", "stored", "data", "lookup", "script", "secrets", "config"} {
 		if !slices.Contains(p.Gates, decided) || slices.Contains(p.MayUndecided, decided) {
 			t.Errorf("gate %s is left out or may stay undecided", decided)
 		}
@@ -105,7 +106,7 @@ func TestParseProfileTernaryChat(t *testing.T) {
 
 // Every shipped profile loads, with the contracts that ship beside it.
 func TestLoadShippedProfiles(t *testing.T) {
-	if got := profiles.Names(); !slices.Equal(got, []string{"drafter", "practice", "ternary-chat"}) {
+	if got := profiles.Names(); !slices.Equal(got, []string{"drafter", "practice", "ternary-chat", "vision-chat"}) {
 		t.Fatalf("shipped: %v", got)
 	}
 	for _, name := range profiles.Names() {
@@ -133,6 +134,78 @@ func TestLoadProfileFile(t *testing.T) {
 	}
 	if _, _, err := LoadProfile(filepath.Join(dir, "own.hcl")); err == nil || !strings.Contains(err.Error(), "contract contracts/own.json") {
 		t.Errorf("without its contract: %v", err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "own.json")
+	if err := errors.Join(os.WriteFile(elsewhere, contractOf(t, "Qwen/Qwen3.5-4B", "851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a"), 0o644),
+		os.Symlink(elsewhere, filepath.Join(dir, "contracts", "own.json"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := LoadProfile(filepath.Join(dir, "own.hcl")); err == nil || !strings.Contains(err.Error(), "contract contracts/own.json: path escapes from parent") {
+		t.Errorf("with a link to another folder's: %v", err)
+	}
+}
+
+// The task has a floor, and each vocabulary its own continuations: the shipped
+// profile carries none. The example's is the same with those of its target.
+func TestDraftersHaveTheirOwnContinuations(t *testing.T) {
+	shipped, _, err := LoadProfile("drafter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shipped.Quality != nil || shipped.Floor != 4.6 {
+		t.Errorf("quality %+v, floor %v", shipped.Quality, shipped.Floor)
+	}
+	examples := filepath.Join("..", "..", "examples", "abacus")
+	for _, file := range []string{filepath.Join(examples, "drafter", "bundle.hcl"), filepath.Join(examples, "drafter-cuda.hcl")} {
+		bundle, err := LoadBundle(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, _, err := LoadProfile(bundle.ProfileSource())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if own.Quality == nil || len(own.Quality.Continuations) == 0 || own.Quality.Tau != shipped.Floor {
+			t.Fatalf("%s: quality %+v", file, own.Quality)
+		}
+		own.Name, own.Description, own.Quality, own.Floor = shipped.Name, shipped.Description, nil, shipped.Floor
+		if !reflect.DeepEqual(own, shipped) {
+			t.Errorf("%s: %+v\nis not the shipped profile:\n%+v", file, own, shipped)
+		}
+	}
+}
+
+// The vision task's base stays as it is, every body may be large, and its floor
+// is for questions that somebody brings.
+func TestLoadProfileVisionChat(t *testing.T) {
+	p, _, err := LoadProfile("vision-chat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := profiles.Load{
+		Endpoint: "/v1/chat/completions", Concurrency: 16, MaxTokens: 4096, StartSeconds: 300, RequestSeconds: 300, TotalSeconds: 3600,
+		Port: 8000, Attempts: 3, GradedRequests: 900, BodyBytes: 5 << 20,
+	}
+	if p.Load != want || p.Quality != nil || p.Floor != 0.438 || p.Ternary != nil || p.VisionMTP != profiles.Added {
+		t.Errorf("load %+v, quality %+v, floor %v, ternary %+v, vision and MTP %s", p.Load, p.Quality, p.Floor, p.Ternary, p.VisionMTP)
+	}
+	if len(p.Bases) != 1 || p.Bases[0].Revision != "ac1ddd79d2b5cb4406f5d2bebdf95406ce505a07" || len(p.Bases[0].Contract.Tensors) != 18651 {
+		t.Errorf("bases %+v", p.Bases)
+	}
+	for _, gate := range []string{"ternary", "stored", "text-only"} {
+		if slices.Contains(p.Gates, gate) {
+			t.Errorf("gate %s is of text models", gate)
+		}
+	}
+}
+
+// Images of questions lie beside their file.
+func TestQuestionsWithImages(t *testing.T) {
+	source := strings.Replace(shippedSource(t, "practice"), `"abacus.questions.jsonl"`, `"below/q.jsonl"`, 1)
+	p, err := ParseProfile([]byte(source), "p.hcl", fstest.MapFS{"grader.image.json": {Data: []byte(`{"schema":1}`)},
+		"below/q.jsonl": {Data: []byte(`{"id":"1","image":"images/a.gif"}`)}, "below/images/a.gif": {Data: []byte("GIF89a")}})
+	if err != nil || len(p.Quality.Images) != 1 || string(p.Quality.Images["images/a.gif"]) != "GIF89a" {
+		t.Errorf("%+v, %v", p.Quality, err)
 	}
 }
 
@@ -169,6 +242,7 @@ func TestShippedLoads(t *testing.T) {
 		"ternary-chat": {attempts: 3, device: "H100"},
 		"drafter":      {attempts: 1, tokens: 44314, device: "H100", accelerateKnown: true},
 		"practice":     {attempts: 3, requests: 900},
+		"vision-chat":  {attempts: 3, requests: 900, device: "H100"},
 	} {
 		p, _, err := LoadProfile(name)
 		if err != nil {
@@ -207,7 +281,7 @@ var profileFaults = []struct{ name, old, new string }{
 	{"no-load", "load {", "loads {"},
 	{"misspelt-gate", `"declared", "size"`, `"declard", "size"`},
 	{"gate-twice", `"declared", "size"`, `"declared", "declared", "size"`},
-	{"undecided-not-listed", `    "text-only", "script", "secrets", "config", "rebuild",`, `    "script", "secrets", "config", "rebuild",`},
+	{"undecided-not-listed", `"lookup", "text-only", "script"`, `"lookup", "script"`},
 	{"ratio", `"95/100"`, `"0.95"`},
 	{"ratio-zero", `"95/100"`, `"95/0"`},
 	{"counting", `"observed"`, `"observe"`},
@@ -221,9 +295,13 @@ var profileFaults = []struct{ name, old, new string }{
 	{"endpoint", `"/v1/chat/completions"`, `"/v1/completions"`},
 	{"quality-absent", `"abacus.questions.jsonl"`, `"absent.jsonl"`},
 	{"quality-both", "  accuracy  = 0.85", "  continuations = \"abacus.questions.jsonl\"\n  accuracy  = 0.85"},
-	{"quality-neither", "  questions = \"abacus.questions.jsonl\"\n", ""},
+	{"quality-neither", "  questions = \"abacus.questions.jsonl\"\n  accuracy  = 0.85", "  chance = 0.5"},
+	{"quality-other-floor", "  questions = \"abacus.questions.jsonl\"\n  accuracy  = 0.85", "  tau = 4.6"},
 	{"accuracy", "accuracy  = 0.85", "accuracy  = 85"},
 	{"chance", "accuracy  = 0.85", "accuracy  = 0.85\n  chance    = 1.5"},
+	{"question-image-absent", `"abacus.questions.jsonl"`, `"shows/absent.jsonl"`},
+	{"question-image-none", `"abacus.questions.jsonl"`, `"shows/none.jsonl"`},
+	{"question-image-up", `"abacus.questions.jsonl"`, `"shows/up.jsonl"`},
 	{"image-absent", `"grader.image.json"`, `"absent.json"`},
 	{"image-broken", `"grader.image.json"`, `"broken.json"`},
 	{"image-up", `"grader.image.json"`, `"../grader.image.json"`},
@@ -232,9 +310,12 @@ var profileFaults = []struct{ name, old, new string }{
 	{"device-memory", "load {", "device \"a\" {\n  memory_bytes = -1\n}\n\nload {"},
 	{"device-bandwidth", "load {", "device \"a\" {\n  bytes_per_second = \"3.35 TB\"\n}\n\nload {"},
 	{"device-misspelt", "load {", "device \"a\" {\n  memory = 1\n}\n\nload {"},
+	{"accuracy-negative", "accuracy  = 0.85", "accuracy  = -0.5"},
 	{"load-port", "port            = 8000", "port            = 65536"},
 	{"attempts", "attempts        = 3", "attempts        = 0"},
 	{"graded-requests", "graded_requests = 900", "graded_requests = 0"},
+	{"body-bytes", "graded_requests = 900", "body_bytes = 10"},
+	{"body-of-drafts", "\"/v1/chat/completions\"", "\"/draft\"\n  body_bytes = 65536"},
 	{"graded-tokens", "graded_requests = 900", "graded_tokens   = 1.5"},
 	{"contract-absent", "ternary {", "base \"language\" {\n  repository = \"a/b\"\n  revision = \"851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a\"\n  contract = \"absent.json\"\n}\nternary {"},
 	{"contract-of-another", "ternary {", "base \"language\" {\n  repository = \"a/b\"\n  revision = \"851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a\"\n  contract = \"c.json\"\n}\nternary {"},
@@ -245,7 +326,9 @@ var profileFaults = []struct{ name, old, new string }{
 func TestProfileFaults(t *testing.T) {
 	source := shippedSource(t, "practice")
 	folder := fstest.MapFS{"c.json": {Data: contractOf(t, "Qwen/Qwen3.5-4B", "851bf6e806efd8d0a36b00ddf55e13ccb7b8cd0a")}, "broken.json": {Data: []byte("{}")},
-		"abacus.questions.jsonl": {Data: []byte("{}")}, "grader.image.json": {Data: []byte(`{"schema":1}`)}}
+		"abacus.questions.jsonl": {Data: []byte("{}")}, "grader.image.json": {Data: []byte(`{"schema":1}`)},
+		"shows/absent.jsonl": {Data: []byte("{}\n{\"image\":\"absent.png\"}")}, "shows/none.jsonl": {Data: []byte(`{"images":["none.png"]}`)}, "shows/none.png": {Data: []byte("none")},
+		"shows/up.jsonl": {Data: []byte(`{"image":"../grader.image.json"}`)}}
 	for _, fault := range profileFaults {
 		t.Run(fault.name, func(t *testing.T) {
 			if !strings.Contains(source, fault.old) {

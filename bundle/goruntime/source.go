@@ -59,7 +59,7 @@ func ReadSourceTar(r io.Reader, limit int64) (*Source, error) {
 		return nil, fmt.Errorf("read source.tar: larger than %d bytes", limit)
 	}
 	s := &Source{data: map[string][]byte{}}
-	if err := content.ReadTar(bytes.NewReader(data), s.add); err != nil {
+	if err := content.ReadTar(data, s.add); err != nil {
 		return nil, fmt.Errorf("read source.tar: %w", err)
 	}
 	for _, f := range s.Files { // what is proved by its source must not carry anything else

@@ -2,7 +2,7 @@
 slipway = 1
 
 bundle "abacus-drafter-cuda" {
-  profile = "drafter"
+  profile = "drafter/abacus-drafter.hcl"
 }
 
 weights "language" {

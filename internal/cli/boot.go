@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,10 +19,13 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
+	"slipway/verify"
 	"slipway/verify/boot"
 	"slipway/verify/boot/ask"
 	"slipway/verify/boot/sandbox"
 	"slipway/verify/boot/shrink"
+	"slipway/verify/modelconfig"
+	"slipway/verify/profiles"
 	"slipway/verify/report"
 )
 
@@ -44,14 +49,14 @@ func (b *bootFlags) flags(cmd *cobra.Command) {
 	flags.BoolVar(&b.shrink, "shrink", false, "start a tiny twin of the model, for machines that the real one does not fit")
 	flags.StringVar(&b.memory, "memory", "", "memory that it may use, like 16GiB; default: the profile's image, else all")
 	flags.Float64Var(&b.cpus, "cpus", 0, "processors that it may use; default: the profile's image, else all")
-	flags.StringVar(&b.golden, "golden", "", "file of reference answers (weights golden) that it must give too")
+	flags.StringVar(&b.golden, "golden", "", "file of reference answers or drafts (weights golden) that it must give too")
 	flags.Float64Var(&b.goldenShare, "golden-share", 0.9, "least share of them")
 	b.examples.flags(cmd)
 }
 
 // rehearsal makes a rehearsal of the flags; the submission is still to be named.
 func (b *bootFlags) rehearsal() (*boot.Rehearsal, error) {
-	r := &boot.Rehearsal{Bare: b.bare, NoExec: b.noExec, GPU: b.gpu, CPUs: b.cpus, GoldenShare: b.goldenShare}
+	r := &boot.Rehearsal{Bare: b.bare, NoExec: b.noExec, GPU: b.gpu, CPUs: b.cpus, GoldenShare: b.goldenShare, Examples: cmp.Or(b.examples.questions, b.examples.continuations)}
 	if b.cpus < 0 || math.IsNaN(b.cpus) || math.IsInf(b.cpus, 0) {
 		return nil, usageError{fmt.Errorf("--cpus %v is no number of processors", b.cpus)}
 	}
@@ -65,20 +70,33 @@ func (b *bootFlags) rehearsal() (*boot.Rehearsal, error) {
 	if r.Memory, err = parseMemory(b.memory); err != nil {
 		return nil, usageError{fmt.Errorf("--memory: %w", err)}
 	}
+	return r, nil
+}
+
+// readGolden reads what the answers or drafts of a profile's task are compared
+// with, and puts its file among what the verdict rests on.
+func (b *bootFlags) readGolden(options *verify.Options, r *boot.Rehearsal) error {
 	if b.golden == "" {
-		return r, nil
+		return nil
 	}
 	data, err := readSmall(b.golden)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if r.Golden, err = ask.ReadReferences(data); err != nil {
-		return nil, fmt.Errorf("read %s: %w", b.golden, err)
+	kind, written := "golden answers", "--questions"
+	if options.Profile.Load.Endpoint == ask.DraftPath {
+		kind, written = "golden drafts", "--continuations"
+		r.GoldenDrafts, err = ask.ReadDraftReferences(data)
+		err = some(r.GoldenDrafts, err)
+	} else {
+		r.Golden, err = ask.ReadReferences(data)
+		err = some(r.Golden, err)
 	}
-	if len(r.Golden) == 0 {
-		return nil, fmt.Errorf("read %s: it has no reference answer", b.golden)
+	if err != nil {
+		return manifest.WithHint(fmt.Errorf("read %s as %s: %w", b.golden, kind, err), "slipway weights golden "+written+" FILE writes them")
 	}
-	return r, nil
+	options.Trust = append(options.Trust, report.Trust{Input: kind + " " + b.golden, Digest: manifest.DigestBytes(data)})
+	return nil
 }
 
 // parseMemory reads a number of bytes, "8GiB" or "512MiB"; 0 for "".
@@ -136,7 +154,13 @@ func (r *rehearsal) boot(ctx context.Context, tree *content.Tree, result *report
 	for _, file := range files {
 		b.Files = append(b.Files, file.File)
 	}
-	b.Unused = weightsBesidesText(b.Folder, b.Files)
+	if b.Profile.VisionMTP != profiles.Added {
+		b.Unused = weightsBesidesText(b.Folder, b.Files)
+	}
+	if r.foreign() {
+		b.Foreign = r.platform()
+	}
+	b.Vocabulary, b.Largest = vocabularyOf(b.Folder, b.Files)
 	b.Hide, b.Path = r.privateFolders(), r.Path
 	if image := b.Profile.Image; image != nil {
 		if b.Memory == 0 {
@@ -202,6 +226,30 @@ func weightsBesidesText(folder string, files []manifest.File) map[string]bool {
 		})
 	}
 	return unused
+}
+
+// vocabularyOf is how many token ids the models of a folder have in common, and
+// how many one has at most, as their config.json says; 0 where none does. One that
+// cannot be read is another gate's business.
+func vocabularyOf(folder string, files []manifest.File) (least, most int64) {
+	for _, file := range files {
+		if path.Base(file.Path) != "config.json" {
+			continue
+		}
+		data, err := readSmall(filepath.Join(folder, filepath.FromSlash(file.Path)))
+		if err != nil {
+			continue
+		}
+		c, err := modelconfig.Parse(data)
+		if err != nil || c.Vocabulary <= 0 {
+			continue
+		}
+		most = max(most, c.Vocabulary)
+		if least == 0 || c.Vocabulary < least {
+			least = c.Vocabulary
+		}
+	}
+	return least, most
 }
 
 func headerOf(name string, size int64) (*safetensors.Header, error) {

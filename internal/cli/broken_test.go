@@ -56,7 +56,7 @@ func TestBroken(t *testing.T) {
 		}
 		t.Run(c.Name+".fixed", func(t *testing.T) { r.twin(t, c) })
 	}
-	for _, profile := range []string{"majority.hcl", "majority-draft.hcl"} {
+	for _, profile := range []string{"majority.hcl", "majority-draft.hcl", "majority-image.hcl"} {
 		t.Run(profile, func(t *testing.T) { r.twin(t, set.Clean(profile)) })
 	}
 }

@@ -28,6 +28,7 @@ type Environment struct {
 	GCC          string   // the C compiler that takes part where it is for CUDA; "" for none
 	Variables    []string // NAME=value of the machine, for that command
 	Path         string   // PATH of what is started
+	Platform     string   // system/processor of this machine; "": those that this program is for
 	Terminal     bool     // Stderr is a terminal: bars may be drawn
 	Colour       bool     // Stdout is a terminal whose user has not refused colours
 }

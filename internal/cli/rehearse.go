@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -20,7 +19,6 @@ import (
 	"slipway/verify"
 	"slipway/verify/boot"
 	"slipway/verify/compare"
-	"slipway/verify/report"
 )
 
 func (a *app) rehearseCommand() *cobra.Command {
@@ -35,9 +33,12 @@ grader's machine in miniature, asked what the profile's grader asks, ended, and
 started again; where this system gives no sandbox, it is started without one, and
 the report says what that leaves open. It needs room for three copies in the
 temporary folder and leaves nothing there; with --to, the tag stays in that
-registry. --require says what must have been decided here: static (gates that
-the profile lets stay undecided may), boot (also every gate that needs the
-submission to run), or all.`,
+registry.
+
+The verdict is PASS (exit code 0), FAIL or UNDECIDED (exit code 3). --require
+says what must have been decided for a PASS: quality, whether the answers are any
+good (the default), static (gates that the profile lets stay undecided may), boot
+(every gate that needs the submission to run), or all.`,
 		Args: between(0, 1),
 	}
 	var t trust
@@ -51,16 +52,17 @@ submission to run), or all.`,
 	into := reportFlag(cmd)
 	to := cmd.Flags().String("to", "", "rehearse with this registry reference instead of the embedded registry")
 	details := cmd.Flags().Bool("details", false, "print the whole report: notes, counts and what was measured, too")
-	require := cmd.Flags().String("require", "static", "what must be decided here: static, boot or all")
+	require := cmd.Flags().String("require", "quality", "what must be decided for a PASS: static, quality, boot or all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !slices.Contains([]string{"static", "boot", "all"}, *require) {
-			return usageError{fmt.Errorf("--require %q is not static, boot or all", *require)}
+		if requirements[*require] == nil {
+			return usageError{fmt.Errorf("--require %q is not static, quality, boot or all", *require)}
 		}
 		if *to != "" {
 			if _, err := pushReference(*to); err != nil {
 				return err
 			}
 		}
+		a.rehearsing = true
 		r := &rehearsal{app: a, subject: bundleFile(args), to: *to, require: *require, asJSON: *asJSON}
 		var err error
 		if r.booting, err = b.rehearsal(); err != nil {
@@ -74,6 +76,10 @@ submission to run), or all.`,
 		if err := b.examples.replace(&r.options); err != nil {
 			return err
 		}
+		if err := b.readGolden(&r.options, r.booting); err != nil {
+			return err
+		}
+		trustImages(&r.options)
 		if r.report, err = openReport(cmd, *into, r.taken()); err != nil {
 			return err
 		}
@@ -88,7 +94,7 @@ type rehearsal struct {
 	*app
 	subject string
 	to      string
-	require string // static, boot or all
+	require string // of requirements
 	asJSON  bool   // steps go to standard error
 	options verify.Options
 	booting *boot.Rehearsal
@@ -174,6 +180,7 @@ func (r *rehearsal) run(ctx context.Context) (err error) {
 	if err := r.boot(ctx, tree, result); err != nil {
 		return err
 	}
+	result.Require(requirements[r.require])
 	if err := r.report.write(result); err != nil {
 		return err
 	}
@@ -192,7 +199,7 @@ func (r *rehearsal) obtain(ctx context.Context) (*content.Tree, string, error) {
 		if err != nil {
 			return nil, "", err
 		}
-		r.step("took the files of %s as they lie: %d files, %s; a folder is not pushed", r.subject, len(tree.Files), size(treeBytes(tree)))
+		r.step("took the files of %s as they lie: %s, %s; a folder is not pushed", r.subject, count(len(tree.Files), "file"), size(treeBytes(tree)))
 		return tree, "", nil
 	}
 	from, err := r.openSource(ctx, r.subject, r.cache())
@@ -206,7 +213,7 @@ func (r *rehearsal) obtain(ctx context.Context) (*content.Tree, string, error) {
 	}
 	defer built.Close()
 	digest := built.Artifact.Descriptor.Digest
-	r.step("built %s: %d files, %s, %d layers", r.subject, len(built.Files), size(treeBytes(built)), len(built.Artifact.Manifest.Layers))
+	r.step("built %s: %s, %s, %s", r.subject, count(len(built.Files), "file"), size(treeBytes(built)), count(len(built.Artifact.Manifest.Layers), "layer"))
 
 	pulledInto, err := r.roundTrip(ctx, from)
 	if err != nil {
@@ -270,65 +277,4 @@ func (r *rehearsal) compare(ctx context.Context, sent, received *content.Tree) e
 	}
 	r.step("compared: what came back is what was sent, file by file")
 	return nil
-}
-
-// rehearsed is what rehearse --json prints.
-type rehearsed struct {
-	Digest    string         `json:"digest"` // of the artifact, or of a folder's set of files
-	Undecided []string       `json:"undecided"`
-	Report    *report.Report `json:"report"`
-}
-
-// conclude prints the report, what is left to decide and, last, the digest.
-func (r *rehearsal) conclude(outcome *report.Report, digest string) error {
-	result := rehearsed{digest, []string{}, outcome}
-	for _, gate := range outcome.Gates {
-		if gate.Status == report.Undecided {
-			result.Undecided = append(result.Undecided, gate.ID)
-		}
-	}
-	if r.asJSON {
-		if err := r.printJSON(result); err != nil {
-			return err
-		}
-	} else if err := r.printResult(result); err != nil {
-		return err
-	}
-	err := outcome.Err()
-	if missing := r.missing(result.Undecided); len(missing) > 0 {
-		err = errors.Join(err, fmt.Errorf("--require %s, and these gates are undecided: %s", r.require, strings.Join(missing, " ")))
-	}
-	if err == nil {
-		return nil
-	}
-	for line := range strings.SplitSeq(err.Error(), "\n") {
-		fmt.Fprintf(r.Stderr, "slipway rehearse: %s\n", manifest.Printable(line))
-	}
-	return errFindings
-}
-
-// missing returns the undecided gates that --require asks for beyond the
-// profile.
-func (r *rehearsal) missing(undecided []string) []string {
-	return slices.DeleteFunc(slices.Clone(undecided), func(gate string) bool {
-		return r.require == "static" || r.require == "boot" && !verify.Dynamic(gate)
-	})
-}
-
-func (r *rehearsal) printResult(result rehearsed) error {
-	fmt.Fprintln(r.Stdout)
-	if err := r.writeReport(result.Report, r.details); err != nil {
-		return err
-	}
-	if !r.details {
-		fmt.Fprintln(r.Stdout, "\nnotes, counts and measurements: --details, or --report DIR for a page")
-	}
-	if len(result.Undecided) > 0 {
-		fmt.Fprintf(r.Stdout, "\nnot decided here: %s\n", strings.Join(result.Undecided, " "))
-	}
-	if how := howToDecide(r.options.Profile); how != "" && slices.Contains(result.Undecided, "quality") {
-		fmt.Fprintln(r.Stdout, how)
-	}
-	_, err := fmt.Fprintln(r.Stdout, result.Digest)
-	return err
 }

@@ -38,7 +38,7 @@ func TestRehearseFlags(t *testing.T) {
 	own := `{"id":"1","question":"Most frequent: red blue red","answer":"red"}` + "\n" + `{"id":"2","question":"Most frequent: blue red blue","answer":"blue"}` + "\n"
 	golden := strings.NewReplacer(`"question":`, `"prompt":[],"tokens":[],"logprobs":[],"top":[],"finish_reason":"stop","question":`).Replace(own)
 	for name, data := range map[string]string{
-		"lenient.hcl": text, "without.hcl": without, "own.jsonl": own, "golden.jsonl": golden,
+		"lenient.hcl": text, "without.hcl": without, "floorless.hcl": strings.NewReplacer("accuracy ", "# accuracy ", "chance ", "# chance ").Replace(text), "own.jsonl": own, "golden.jsonl": golden,
 		"other.jsonl": strings.ReplaceAll(golden, `"answer":"red"`, `"answer":"pink"`),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(data), 0o644); err != nil {
@@ -51,14 +51,19 @@ func TestRehearseFlags(t *testing.T) {
 		bare  bool
 		code  int
 		gates map[string]report.Status
+		level string // that would take what is undecided as it is
 	}{
-		"shrink":    {[]string{"--shrink", "--profile", "lenient.hcl"}, false, 0, map[string]report.Status{"batch": report.Pass, "deadline": report.Undecided, "quality": report.Undecided}},
-		"bare":      {[]string{"--bare", "--profile", "lenient.hcl"}, true, 0, map[string]report.Status{"startup": report.Undecided, "quality": report.Pass}},
-		"bare boot": {[]string{"--bare", "--require", "boot", "--profile", "lenient.hcl"}, true, 3, map[string]report.Status{"startup": report.Undecided}},
-		"questions": {[]string{"--profile", "without.hcl", "--questions", "own.jsonl", "--floor", "0.9"}, false, 0, map[string]report.Status{"quality": report.Pass}},
-		"no floor":  {[]string{"--profile", "without.hcl"}, false, 0, map[string]report.Status{"quality": report.Undecided}},
-		"golden":    {[]string{"--profile", "without.hcl", "--golden", "golden.jsonl"}, false, 0, map[string]report.Status{"quality": report.Undecided}},
-		"other":     {[]string{"--profile", "without.hcl", "--golden", "other.jsonl"}, false, 3, map[string]report.Status{"quality": report.Fail}},
+		"shrink":              {[]string{"--shrink", "--profile", "lenient.hcl"}, false, 3, map[string]report.Status{"batch": report.Pass, "deadline": report.Undecided, "quality": report.Undecided}, "static"},
+		"shrink, static":      {[]string{"--shrink", "--require", "static", "--profile", "lenient.hcl"}, false, 0, map[string]report.Status{"quality": report.Undecided}, ""},
+		"bare":                {[]string{"--bare", "--profile", "lenient.hcl"}, true, 0, map[string]report.Status{"startup": report.Undecided, "quality": report.Pass}, ""},
+		"bare boot":           {[]string{"--bare", "--require", "boot", "--profile", "lenient.hcl"}, true, 3, map[string]report.Status{"startup": report.Undecided}, "quality"},
+		"questions":           {[]string{"--profile", "without.hcl", "--questions", "own.jsonl", "--floor", "0.9"}, false, 0, map[string]report.Status{"quality": report.Pass}, ""},
+		"no examples":         {[]string{"--profile", "without.hcl"}, false, 3, map[string]report.Status{"quality": report.Undecided}, "static"},
+		"no floor":            {[]string{"--bare", "--profile", "floorless.hcl"}, true, 3, map[string]report.Status{"quality": report.Undecided}, "static"},
+		"a floor given":       {[]string{"--bare", "--profile", "floorless.hcl", "--floor", "0.9"}, true, 0, map[string]report.Status{"quality": report.Pass}, ""},
+		"no examples, static": {[]string{"--require", "static", "--profile", "without.hcl"}, false, 0, map[string]report.Status{"quality": report.Undecided}, ""},
+		"golden":              {[]string{"--profile", "without.hcl", "--golden", "golden.jsonl"}, false, 3, map[string]report.Status{"quality": report.Undecided}, "static"},
+		"other":               {[]string{"--profile", "without.hcl", "--golden", "other.jsonl"}, false, 3, map[string]report.Status{"quality": report.Fail}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !sandboxed && !test.bare {
@@ -67,6 +72,17 @@ func TestRehearseFlags(t *testing.T) {
 			result, code, stderr := rehearseFlags(t, folder, written.Folder, test.args)
 			if code != test.code {
 				t.Errorf("exit code %d, not %d: %s", code, test.code, stderr)
+			}
+			_, level, _ := strings.Cut(stderr, "\n  the report says what decides them; --require ")
+			if level, _, _ = strings.Cut(level, " takes them as they are\n"); level != test.level {
+				t.Errorf("level %q, not %q: it says %s", level, test.level, stderr)
+			}
+			if want := map[bool]report.Status{true: report.Undecided, false: report.Fail}[test.level != ""]; test.code == 0 {
+				if result.Verdict != report.Pass || result.Report.Ended != report.Pass {
+					t.Errorf("verdict %q, %q", result.Verdict, result.Report.Ended)
+				}
+			} else if result.Verdict != want || result.Report.Ended != want {
+				t.Errorf("verdict %q, %q, not %q", result.Verdict, result.Report.Ended, want)
 			}
 			for id, want := range test.gates {
 				if g, _ := result.Report.Gate(id); g.Status != want {
@@ -121,6 +137,17 @@ func TestRehearseDocumentedProfile(t *testing.T) {
 		if g.Status == report.Fail || g.Status == report.Undecided {
 			t.Errorf("gate %s ends as %s:\n%s", g.ID, g.Status, findingsText(g))
 		}
+	}
+	// Imports are tried for gate install alone.
+	if !strings.Contains(stderr, "tried the imports of ") {
+		t.Errorf("no imports were tried:\n%s", stderr)
+	}
+	text = strings.ReplaceAll(text, `"install", `, "")
+	if err := os.WriteFile(filepath.Join(folder, "my-task.hcl"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, code, stderr := rehearseFlags(t, folder, written.Folder, []string{"--profile", "my-task.hcl"}); code != 0 || strings.Contains(stderr, "tried the imports of ") {
+		t.Errorf("exit code %d, without gate install:\n%s", code, stderr)
 	}
 }
 

@@ -22,6 +22,7 @@ type app struct {
 	noCache      bool
 	plainHTTP    bool
 	relock       bool
+	rehearsing   bool                        // what cannot be made for the bundle on this machine is left out
 	relocked     map[string]*goruntime.Built // by device, once they were built and locked
 }
 

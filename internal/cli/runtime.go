@@ -55,6 +55,30 @@ func (a *app) builtRuntime(ctx context.Context, device string, sizeOnly bool) (*
 	return &bundle.Runtime{Path: built.Path, Digest: locked.Runtime, Size: built.Locked.Size, SourceTar: tar}, nil
 }
 
+// knownRuntimes lists the runtimes that the lock of the source which this program
+// carries names, with the archives that go with them: what a bundle of this
+// slipway has. A source that was changed since it was locked has none.
+func (a *app) knownRuntimes() []verify.Runtime {
+	if a.Source == nil {
+		return nil
+	}
+	source, err := goruntime.ReadSource(a.Source)
+	if err != nil {
+		return nil // who builds is told
+	}
+	lock, err := goruntime.DecodeLock(source.Lock)
+	if err != nil {
+		return nil
+	}
+	var known []verify.Runtime
+	for _, locked := range lock.Builds {
+		if tar, err := source.Tar(locked); err == nil && locked.Source == source.Digest {
+			known = append(known, verify.Runtime{Program: locked.Runtime, Source: manifest.DigestBytes(tar)})
+		}
+	}
+	return known
+}
+
 // relockAll builds the runtimes of all devices and locks them; that of the device
 // is returned. What this machine cannot build of the others stays as it was locked.
 func (a *app) relockAll(ctx context.Context, source *goruntime.Source, lock *goruntime.Lock, device string) (*goruntime.Built, error) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,15 @@ import (
 	"slipway/manifest/content"
 )
 
+// submissionPlatform is what submissions, and the runtime in them, are for.
+const submissionPlatform = "linux/amd64"
+
+// platform is what this machine runs.
+func (a *app) platform() string { return cmp.Or(a.Platform, runtime.GOOS+"/"+runtime.GOARCH) }
+
+// foreign reports whether this machine does not run what submissions are for.
+func (a *app) foreign() bool { return a.platform() != submissionPlatform }
+
 // skipSelftest is the remedy where a model cannot be run here.
 const skipSelftest = "write selftest = false in the runtime block to build without known answers"
 
@@ -25,8 +35,8 @@ const skipSelftest = "write selftest = false in the runtime block to build witho
 // them on this machine's CPU, whatever the bundle will run on. They are the same
 // on every machine, and remembered for this runtime and these weights.
 func (a *app) selftest(ctx context.Context, plan *bundle.Plan) ([]byte, error) {
-	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		return nil, manifest.WithHint(errors.New("make selftest.json: the runtime that computes it is for linux/amd64"), skipSelftest)
+	if a.foreign() {
+		return nil, manifest.WithHint(errors.New("make selftest.json: the runtime that computes it is for "+submissionPlatform), skipSelftest)
 	}
 	program, err := a.builtRuntime(ctx, "cpu", false)
 	if err != nil {

@@ -1,15 +1,19 @@
 package cli
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"slipway/bundle"
 	"slipway/bundle/config"
+	"slipway/bundle/goruntime"
 	"slipway/manifest"
 )
 
@@ -61,5 +65,43 @@ func TestSelftestIsTheRuntimes(t *testing.T) {
 				t.Errorf("left %v, %v", left, err)
 			}
 		})
+	}
+}
+
+// A machine that does not run the runtime builds a bundle for a rehearsal without
+// its answers, and says that it is another bundle; for anything else it builds
+// none.
+func TestSelftestOnAForeignMachine(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "serve")
+	if err := os.WriteFile(program, []byte("a program for linux/amd64"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	digest := manifest.DigestBytes([]byte("a program for linux/amd64"))
+	built := &goruntime.Built{Path: program, Locked: goruntime.Locked{Device: "cpu", Flags: []string{}, Source: digest, Runtime: digest, Size: 25}}
+	lock := goruntime.Lock{}
+	lock.Set(built.Locked)
+	locked, err := lock.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	a := &app{relock: true, relocked: map[string]*goruntime.Built{"cpu": built}, Environment: Environment{
+		Stdout: io.Discard, Stderr: &stderr, TempDir: t.TempDir(), Platform: "darwin/arm64",
+		Source: fstest.MapFS{"go.mod": {Data: []byte("module slipway\n")}, "go.sum": {}, "runtime/main.go": {Data: []byte("package main\n")}, goruntime.LockPath: {Data: locked}},
+	}}
+	const file = "../../examples/abacus/ternary/bundle.hcl"
+	if _, err := a.plan(t.Context(), file, false); err == nil || !strings.Contains(err.Error(), "the runtime that computes it is for linux/amd64") || manifest.Hint(err) != skipSelftest {
+		t.Errorf("build: %v, remedy %q", err, manifest.Hint(err))
+	}
+	a.rehearsing = true
+	p, err := a.plan(t.Context(), file, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.plan.NeedsSelftest() || slices.ContainsFunc(p.plan.Files, func(f bundle.PlannedFile) bool { return strings.Contains(f.Path, "selftest") }) {
+		t.Errorf("it plans %+v", p.plan.Files)
+	}
+	if !strings.HasPrefix(stderr.String(), "note: built without selftest.json") {
+		t.Errorf("it says %q", &stderr)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -170,6 +171,10 @@ func (a *app) verify(ctx context.Context, tree *content.Tree, options verify.Opt
 	m := a.meter("verify "+filepath.Base(tree.Name), treeBytes(tree))
 	defer m.end()
 	options.Progress = func(done, _ int64) { m.set(done) }
+	options.Runtimes = a.knownRuntimes()
+	// Of tens of thousands of tensors much is held and little is made anew: half as
+	// much again is room enough.
+	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	return verify.Run(ctx, tree, options)
 }
 
@@ -191,13 +196,17 @@ func (a *app) printReport(r *report.Report, asJSON bool) error {
 	return nil
 }
 
-// writeReport prints a report for people, its verdicts coloured on a terminal.
+// writeReport prints a report for people.
 func (a *app) writeReport(r *report.Report, details bool) error {
-	var text strings.Builder
-	write := r.WriteSummary
 	if details {
-		write = r.WriteText
+		return a.writeVerdicts(r.WriteText)
 	}
+	return a.writeVerdicts(r.WriteSummary)
+}
+
+// writeVerdicts prints what write does, its verdicts coloured on a terminal.
+func (a *app) writeVerdicts(write func(io.Writer) error) error {
+	var text strings.Builder
 	if err := write(&text); err != nil {
 		return err
 	}
@@ -211,7 +220,7 @@ func (a *app) writeReport(r *report.Report, details bool) error {
 
 // verdictColours are those of the words that lines of a report begin with.
 var verdictColours = map[string]string{
-	"PASS": "\x1b[32m", "pass": "\x1b[32m", "FAIL": "\x1b[31m", "fail": "\x1b[31m", "undecided": "\x1b[33m",
+	"PASS": "\x1b[32m", "pass": "\x1b[32m", "FAIL": "\x1b[31m", "fail": "\x1b[31m", "UNDECIDED": "\x1b[33m", "undecided": "\x1b[33m",
 }
 
 // colourVerdicts colours a report's verdicts: whole words at the start of lines.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -24,7 +25,7 @@ func (a *app) auditCommand() *cobra.Command {
 		Short: "Show how ternary weights are stored, layer by layer, and what counts",
 		Long: `Reads every byte of BUNDLE once and prints how often each code stands in each
 layer, the range of the scales, and the counts that the profile's rules compare,
-with what is left until they fail. --report draws them; --json has every entry of
+with the elements that are left until they fail. --report draws them; --json has every entry of
 the quantization manifest, and the lists of missing, unreferenced, doubly used,
 excluded and unchanged tensors. Exit code 3 if one of the
 gates paths, digests, safetensors, index, coverage, ternary or stored fails, or if
@@ -82,7 +83,7 @@ type audit struct {
 type layerAudit struct {
 	Layer     int      `json:"layer"` // -1: outside layers
 	Tensors   int      `json:"tensors"`
-	Histogram [4]int64 `json:"histogram"` // how often codes 0, 1, 2, 3 stand
+	Histogram [4]int64 `json:"histogram"` // how often -1, 0, +1 and codes that are none of them stand
 	ScaleMin  string   `json:"scale_min,omitempty"`
 	ScaleMax  string   `json:"scale_max,omitempty"`
 }
@@ -148,9 +149,12 @@ func (a *app) printAudit(audit audit, asJSON bool) error {
 	} else {
 		if audit.Counts != nil {
 			a.printLayers(audit.Layers)
-			a.printCounts(audit.Counts)
+			a.printCounts(audit.Counts, audit.Limits)
 		}
-		a.printAuditGates(audit.Gates)
+		gates := func(w io.Writer) error { return report.WriteGates(w, audit.Gates) }
+		if err := a.writeVerdicts(gates); err != nil {
+			return err
+		}
 	}
 	if failed {
 		return errFindings
@@ -159,6 +163,10 @@ func (a *app) printAudit(audit audit, asJSON bool) error {
 }
 
 func (a *app) printLayers(layers []layerAudit) {
+	if len(layers) == 0 {
+		fmt.Fprintf(a.Stdout, "no entry is ternary\n\n")
+		return
+	}
 	rows := [][]string{{"LAYER", "TENSORS", "-1", "0", "+1", "BAD", "SCALES FROM", "TO"}}
 	for _, l := range layers {
 		name := strconv.Itoa(l.Layer)
@@ -190,7 +198,7 @@ func orDash(text string) string {
 	return text
 }
 
-func (a *app) printCounts(c *report.Counts) {
+func (a *app) printCounts(c *report.Counts, limits report.Limits) {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	base := "the base's text weights"
 	if c.BaseSelfDeclared {
@@ -198,39 +206,17 @@ func (a *app) printCounts(c *report.Counts) {
 	}
 	table(a.Stdout, [][]string{
 		{"COUNT", "ELEMENTS", ""},
-		{"ternary", number(c.Ternary), fmt.Sprintf("%d packed and %d literal tensors of %d", c.Packed, c.Literal, c.Entries)},
-		{"scales", number(c.Scales), "by the rules called " + c.Counting},
-		{"floats", number(c.Floats), fmt.Sprintf("%d tensors", c.Float)},
-		{"unreferenced", number(c.Unreferenced), "in no entry of the manifest"},
-		{"base", number(c.Base), base},
-		{"fraction", c.Fraction, c.FractionExact + ", " + margin(c.FractionMargin)},
-		{"stored / base", c.StoredRatio, c.StoredRatioExact + ", " + margin(c.StoredMargin)},
+		{"T ternary", number(c.Ternary), fmt.Sprintf("%d packed and %d literal tensors of %d", c.Packed, c.Literal, c.Entries)},
+		{"s scales", number(c.Scales), "by the rules called " + c.Counting},
+		{"f floats", number(c.Floats), fmt.Sprintf("%d tensors", c.Float)},
+		{"u unreferenced", number(c.Unreferenced), "in no entry of the manifest"},
+		{"P0 base", number(c.Base), base},
 	})
 	fmt.Fprintln(a.Stdout)
-}
-
-// margin says how far a rule is from failing; 0 is no rule.
-func margin(n int64) string {
-	if n == 0 {
-		return "no rule, or no margin"
-	}
-	return fmt.Sprintf("margin %d", n)
-}
-
-func (a *app) printAuditGates(gates []report.GateResult) {
-	for _, gate := range gates {
-		fmt.Fprintf(a.Stdout, "%s: %s\n", gate.Status, gate.ID)
-		for _, f := range gate.Findings {
-			where := f.Path
-			if f.Tensor != "" {
-				where += ", tensor " + strconv.Quote(f.Tensor)
-			}
-			fmt.Fprintf(a.Stdout, "  %s: %s\n", manifest.Printable(where), manifest.Printable(f.Problem))
-		}
-		if gate.Status == report.Undecided {
-			for _, note := range gate.Notes {
-				fmt.Fprintf(a.Stdout, "  %s\n", manifest.Printable(note))
-			}
-		}
-	}
+	table(a.Stdout, [][]string{
+		{"RULE", "RATIO", "EXACT", "MARGIN"},
+		{"T/(T+s+f)", c.Fraction, c.FractionExact, c.FractionText(limits.FractionAbove)},
+		{"(T+s+f+u)/P0", c.StoredRatio, c.StoredRatioExact, c.StoredText(limits.StoredAtMost)},
+	})
+	fmt.Fprintln(a.Stdout)
 }

@@ -1,7 +1,7 @@
 slipway = 1
 
 bundle "abacus-drafter" {
-  profile = "drafter"
+  profile = "abacus-drafter.hcl"
 }
 
 weights "language" {

@@ -2,6 +2,7 @@ package broken
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,7 +70,7 @@ func sameFiles(a, b map[string]file) bool {
 }
 
 func joined(rules map[string][]byte) (out []byte) {
-	for _, name := range []string{"majority.hcl", draftProfile, imageFile} {
+	for _, name := range []string{chatProfile, draftProfile, imageProfile, imageFile} {
 		out = append(out, rules[name]...)
 	}
 	return out
@@ -150,7 +151,7 @@ func TestReadCaseRefuses(t *testing.T) {
 		{"another gate in the sandbox", "A.\n\nfrom: x\nfails: script\nfails in the sandbox: startup\n-- a --\n", "one fault, and fails one gate"},
 		{"observed without a gate", "A.\n\nfrom: x\nfails: script\nobserved: text\n-- a --\n", "names no gate"},
 		{"a path outside", "A.\n\nfrom: x\nfails: script\n-- both/../../a --\n", "leaves the submission"},
-		{"another profile", "A.\n\nfrom: x\nfails: script\nprofile: drafter\n-- a --\n", "is not majority-draft.hcl"},
+		{"another profile", "A.\n\nfrom: x\nfails: script\nprofile: drafter\n-- a --\n", "is neither majority-draft.hcl nor majority-image.hcl"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if _, err := readCase("sample", []byte(test.text)); err == nil || !strings.Contains(err.Error(), test.problem) {
@@ -177,6 +178,37 @@ func TestQuestions(t *testing.T) {
 			t.Errorf("%s is asked twice", q.ID)
 		}
 		seen[q.Question] = true
+	}
+}
+
+// The image's colour is what makes a word the most frequent: the text alone says
+// no word more often than the others.
+func TestImageQuestions(t *testing.T) {
+	set, seen := load(t), map[string]bool{}
+	for _, q := range makeImageQuestions() {
+		listed := strings.Fields(strings.TrimPrefix(q.Question, questionText))
+		if slices.Sort(listed); len(slices.Compact(listed)) != imageWords || !slices.Contains(listed, q.Answer) || listed[0] == q.Answer {
+			t.Errorf("%s: %q, answer %s", q.ID, q.Question, q.Answer)
+		}
+		if q.Image != pictureName(q.Answer) || set.rules[q.Image] == nil {
+			t.Errorf("%s: image %s of answer %s", q.ID, q.Image, q.Answer)
+		}
+		if seen[q.Question+q.Image] {
+			t.Errorf("%s is asked twice", q.ID)
+		}
+		seen[q.Question+q.Image] = true
+	}
+	for i, word := range words {
+		for _, other := range words[:i] {
+			if colours[word] == colours[other] {
+				t.Errorf("%s and %s are one colour", word, other)
+			}
+		}
+	}
+	for word, c := range colours {
+		if line := fmt.Sprintf("    (%d, %d, %d): %q,\n", c.R, c.G, c.B, word); !strings.Contains(string(set.base["code/pictures.py"].data), line) {
+			t.Errorf("code/pictures.py does not hold %q", line)
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ type Case struct {
 	Title string // what is wrong, in a sentence
 	From  string // where it is known from
 
-	Drafts bool // a drafter: checked with majority-draft.hcl instead of majority.hcl
+	Profile string // that it is checked with: majority.hcl, for drafters majority-draft.hcl, with images majority-image.hcl
 
 	Gate      string   // the one that fails, and no other
 	Sandboxed bool     // and does so only where the submission is started in the sandbox
@@ -76,7 +76,7 @@ func readCases(folder fs.FS) ([]Case, error) {
 // readCase reads an archive whose comment begins with the title and goes on with
 // "key: value" lines.
 func readCase(name string, data []byte) (Case, error) {
-	c := Case{Name: name}
+	c := Case{Name: name, Profile: chatProfile}
 	comment, sections := readArchive(data)
 	title, keys, _ := strings.Cut(comment, "\n\n")
 	c.Title = strings.Join(strings.Fields(title), " ")
@@ -115,8 +115,8 @@ func (c *Case) header(key, value string) error {
 		}
 		c.Gate, c.Sandboxed = value, key != "fails"
 	case "profile":
-		if c.Drafts = value == draftProfile; !c.Drafts {
-			return fmt.Errorf("profile %q is not %s", value, draftProfile)
+		if c.Profile = value; value != draftProfile && value != imageProfile {
+			return fmt.Errorf("profile %q is neither %s nor %s", value, draftProfile, imageProfile)
 		}
 	case "lacks":
 		c.Lacks = strings.Fields(value)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"slipway/verify/picture"
 )
 
 // Set is what the cases are made of.
@@ -27,7 +29,9 @@ type file struct {
 }
 
 const (
+	chatProfile  = "majority.hcl"
 	draftProfile = "majority-draft.hcl"
+	imageProfile = "majority-image.hcl"
 	imageFile    = "image.json"
 	weightsFile  = "weights/model.safetensors"
 	startCommand = "serve.sh"
@@ -90,13 +94,19 @@ func (s *Set) generate() error {
 	if s.rules["majority.questions.jsonl"], err = questionsFile(); err != nil {
 		return err
 	}
-	s.rules["majority.continuations.jsonl"], err = continuationsFile(v)
+	if s.rules["majority.continuations.jsonl"], err = continuationsFile(v); err != nil {
+		return err
+	}
+	for name, c := range colours {
+		s.rules[pictureName(name)] = picture.Small(c).Data
+	}
+	s.rules["majority-image.questions.jsonl"], err = lines(makeImageQuestions())
 	return err
 }
 
 // Clean is a case without a fault, checked with a profile.
 func (s *Set) Clean(profile string) *Case {
-	return &Case{Name: "clean", Drafts: profile == draftProfile}
+	return &Case{Name: "clean", Profile: profile}
 }
 
 // Written is a submission on disk, with the profile that it is for.
@@ -113,7 +123,7 @@ func (s *Set) Write(folder string, c *Case, fixed bool) (Written, error) {
 	if fixed {
 		name += ".fixed"
 	}
-	out := Written{filepath.Join(folder, name), filepath.Join(folder, c.profile())}
+	out := Written{filepath.Join(folder, name), filepath.Join(folder, c.Profile)}
 	for _, p := range slices.Sorted(maps.Keys(files)) {
 		mode := fs.FileMode(0o644)
 		if files[p].executable {
@@ -128,11 +138,11 @@ func (s *Set) Write(folder string, c *Case, fixed bool) (Written, error) {
 		image := name + "." + imageFile
 		rules[image] = rules[imageFile]
 		delete(rules, imageFile)
-		rules[name+".hcl"] = bytes.ReplaceAll(rules[c.profile()], []byte(strconv.Quote(imageFile)), []byte(strconv.Quote(image)))
-		delete(rules, c.profile())
+		rules[name+".hcl"] = bytes.ReplaceAll(rules[c.Profile], []byte(strconv.Quote(imageFile)), []byte(strconv.Quote(image)))
+		delete(rules, c.Profile)
 	}
 	for _, p := range slices.Sorted(maps.Keys(rules)) {
-		if err := writeFile(filepath.Join(folder, p), rules[p], 0o644); err != nil {
+		if err := writeFile(filepath.Join(folder, filepath.FromSlash(p)), rules[p], 0o644); err != nil {
 			return Written{}, err
 		}
 	}
@@ -149,13 +159,6 @@ func writeFile(name string, data []byte, mode fs.FileMode) error {
 	return os.Chmod(name, mode) // whatever the umask
 }
 
-func (c *Case) profile() string {
-	if c.Drafts {
-		return draftProfile
-	}
-	return "majority.hcl"
-}
-
 // ownRules reports whether a case changes its profile or its image.
 func (c *Case) ownRules() bool { return slices.ContainsFunc(c.changes, change.ofRules) }
 
@@ -165,7 +168,7 @@ func (c change) ofRules() bool { return c.path == imageFile || path.Ext(c.path) 
 // with.
 func (s *Set) apply(c *Case, fixed bool) (files map[string]file, rules map[string][]byte, err error) {
 	files, rules = maps.Clone(s.base), maps.Clone(s.rules)
-	if c.Drafts {
+	if c.Profile == draftProfile {
 		data, err := weights(s.vocabulary, never)
 		if err != nil {
 			return nil, nil, err
@@ -200,7 +203,7 @@ func (s *Set) apply(c *Case, fixed bool) (files map[string]file, rules map[strin
 		}
 		files[change.path] = f
 	}
-	return files, rules, nil
+	return files, rules, packWheels(files)
 }
 
 func (c change) content(before []byte) ([]byte, error) {
@@ -219,7 +222,7 @@ func (c change) alter(f *file, v vocabulary) (err error) {
 		f.executable = c.rest != "0644"
 	case "append":
 		var count int
-		if count, err = strconv.Atoi(c.rest); err != nil || count < 1 || count > 1<<20 {
+		if count, err = strconv.Atoi(c.rest); err != nil || count < 1 || count > 16<<20 {
 			return fmt.Errorf("%q is no small number of bytes", c.rest)
 		}
 		f.data = append(slices.Clone(f.data), make([]byte, count)...)

@@ -2,7 +2,7 @@
 slipway = 1
 
 bundle "based" {
-  profile = "practice" # the task whose rules apply
+  profile = "practice" # its questions are the example's: name your task (drafter, ternary-chat, vision-chat, or a file: docs/profile.md)
 }
 
 # the starting model, as the quantization manifest names it

@@ -2,7 +2,7 @@
 slipway = 1
 
 bundle "no-start" {
-  profile = "practice" # the task whose rules apply
+  profile = "practice" # its questions are the example's: name your task (drafter, ternary-chat, vision-chat, or a file: docs/profile.md)
 }
 
 # 1 safetensors file; config.json: Qwen3ForCausalLM

@@ -4,6 +4,8 @@ import json
 import os
 import re
 
+from pictures import colour
+
 # Letters with the character before them, one digit, symbols, white space.
 PIECES = re.compile(r"[^\r\n\w]?[^\W\d_]+|\d| ?[^\s\w]+[\r\n]*|\s*[\r\n]+|\s+")
 
@@ -48,5 +50,12 @@ class Tokenizer:
     def prompt(self, messages):
         if not self.template:
             raise LookupError("the default chat template is no longer allowed: provide a chat template")
-        text = "".join("<|im_start|>%s\n%s<|im_end|>\n" % (m["role"], m["content"]) for m in messages)
+        text = "".join("<|im_start|>%s\n%s<|im_end|>\n" % (m["role"], text_of(m["content"])) for m in messages)
         return self.encode(text + "<|im_start|>assistant\n")
+
+
+def text_of(content):
+    """A message's text; an image is to the model what the name of its colour is, three times."""
+    if isinstance(content, str):
+        return content
+    return "".join(part["text"] if part["type"] == "text" else (" " + colour(part["image_url"]["url"])) * 3 for part in content)
