@@ -31,6 +31,6 @@ load {
 
 quality {
   questions = "majority-image.questions.jsonl"
-  accuracy  = 0.9
+  accuracy  = 0.8
   chance    = 0.0625 # one word of 16
 }

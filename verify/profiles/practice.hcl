@@ -41,5 +41,5 @@ load {
 
 quality {
   questions = "abacus.questions.jsonl"
-  accuracy  = 0.85 # the shipped models reach 0.89 and 0.88
+  accuracy  = 0.8 # the shipped models reach 0.89 and 0.88
 }

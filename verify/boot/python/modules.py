@@ -46,7 +46,7 @@ class Module:
         if os.path.basename(path) == "__init__.py":
             self.package = dotted
         self.imports, self.computed, self.script = [], False, False
-        self.direct, self.names, self.prepares = {}, set(), False
+        self.direct, self.called, self.prepares = {}, set(), False
         try:
             with open(path, "rb") as file:
                 tree = ast.parse(file.read(), path)
@@ -57,7 +57,7 @@ class Module:
             return  # importing it says why
         self.walk(tree.body)
         self.direct = dict(direct(tree.body))
-        self.names, self.prepares = set(names_of(tree)), any(map(alters, ast.walk(tree)))
+        self.called, self.prepares = set(called_in(tree)), any(map(alters, ast.walk(tree)))
         self.script = any(self.works(node) for node in tree.body)
 
     @staticmethod
@@ -138,11 +138,11 @@ def direct(body):
                     yield id(inner), node.name
 
 
-def names_of(tree):
-    """What is named, defining it apart."""
+def called_in(tree):
+    """The names of what is called. A function that is only named, in a table of backends say, may never be."""
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Name, ast.Attribute)):
-            yield node.id if isinstance(node, ast.Name) else node.attr
+        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+            yield node.func.id if isinstance(node.func, ast.Name) else node.func.attr
 
 
 OF_SYS = {"path", "modules", "meta_path", "path_hooks", "path_importer_cache"}
@@ -249,7 +249,7 @@ def trials():
     """(statement, module that it stands in or None, why it is tried, whether the server is sure to meet it), in order."""
     reached = reached_modules()
     prepared = any(module.prepares for module in reached)
-    named = set().union(*(module.names for module in reached))
+    called = set().union(*(module.called for module in reached))
     computed = any(module.computed for module in reached)
     found = []
     for module in reached:
@@ -259,7 +259,7 @@ def trials():
                 continue  # what stands at the top of a module is tried with it
             if any(own_file(dotted) in mains for dotted in targets(item) if dotted):
                 continue
-            met = not prepared and module.direct.get(id(item.node)) in named
+            met = not prepared and module.direct.get(id(item.node)) in called
             found.append((item.node, module, "reached", met))
     for folder in inside:
         for entry in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:

@@ -148,7 +148,7 @@ func TestTryModulesOver(t *testing.T) {
 	}
 }
 
-// Only an import that stands first in a function that something names, and whose
+// Only an import that stands first in a function that something calls, and whose
 // module is nowhere, is a fault for certain.
 func TestTryModulesCertain(t *testing.T) {
 	const call = "\ndef g():\n    f()\n"
@@ -160,7 +160,8 @@ func TestTryModulesCertain(t *testing.T) {
 		{"in a function", map[string]string{"serve.py": "def f():\n    import absent" + call}, true},
 		{"in a method", map[string]string{"serve.py": "class A:\n    def f(self):\n        x = 1\n        import absent\n    def g(self):\n        self.f()"}, true},
 		{"of a module that needs it", map[string]string{"serve.py": "def f():\n    import other" + call, "other.py": "import absent.deep"}, true},
-		{"in a function that nothing names", map[string]string{"serve.py": "def f():\n    import absent"}, false},
+		{"in a table of backends", map[string]string{"serve.py": "def f():\n    import absent\nBACKENDS = {'x': f}\ndef g(name):\n    BACKENDS[name]()"}, false},
+		{"in a function that nothing calls", map[string]string{"serve.py": "def f():\n    import absent"}, false},
 		{"in a branch", map[string]string{"serve.py": "def f(backend='x'):\n    if backend == 'y':\n        import absent" + call}, false},
 		{"after a return", map[string]string{"serve.py": "import sys\ndef f():\n    if sys.platform != 'darwin':\n        return\n    import absent" + call}, false},
 		{"by a flag", map[string]string{"serve.py": "try:\n    import absent\n    HAS = True\nexcept ImportError:\n    HAS = False\ndef f():\n    if HAS:\n        import absent.ops" + call}, false},
