@@ -63,6 +63,11 @@ func (p Problem) String() string {
 	if p.Detail != "" {
 		text += "; " + p.Detail
 	}
+	lines := strings.Split(text, "\n") // labels and values are in them as they were written
+	for i, line := range lines {
+		lines[i] = printable(line)
+	}
+	text = strings.Join(lines, "\n")
 	if p.Snippet != "" {
 		text += "\n" + p.Snippet
 	}
