@@ -177,7 +177,7 @@ func TestOnlyTheProvenRuntimeIsExempt(t *testing.T) {
 			for name, data := range tc.files {
 				f.files[name] = data
 			}
-			r := run(t, f.write(t), Options{Profile: toyProfile(), Rebuild: tc.rebuild, Runtimes: tc.known})
+			r := run(t, f.write(t), Options{Profile: toyProfile(), Rebuild: tc.rebuild, Runtimes: func() []Runtime { return tc.known }})
 			gate, _ := r.Gate("files")
 			text := strings.Join(gate.Notes, " ")
 			for _, finding := range gate.Findings {
@@ -206,7 +206,9 @@ func TestAnUnprovenRuntimeIsOpenWhereRebuildIs(t *testing.T) {
 			t.Errorf("rebuild may be undecided: %v, open: %v", may, open)
 		}
 	}
-	r := run(t, f.write(t), Options{Profile: toyProfile(), Runtimes: []Runtime{{manifest.DigestBytes(f.files[runtimeProgram]), manifest.DigestBytes(f.files[runtimeSource])}}})
+	r := run(t, f.write(t), Options{Profile: toyProfile(), Runtimes: func() []Runtime {
+		return []Runtime{{manifest.DigestBytes(f.files[runtimeProgram]), manifest.DigestBytes(f.files[runtimeSource])}}
+	}})
 	if gate, _ := r.Gate("rebuild"); gate.Status != report.Pass {
 		t.Errorf("the runtime is known, and gate rebuild %s: %v", gate.Status, gate.Notes)
 	}

@@ -57,7 +57,7 @@ func readRuntime(ctx context.Context, tree *content.Tree, options Options, facts
 	if source == nil || source.Err != nil {
 		return &vendored{program: unfit(ctx, tree, runtimeProgram, maxProgramBytes, unfitProgram)}
 	}
-	if slices.Contains(options.Runtimes, Runtime{program.Digest, source.Digest}) {
+	if options.Runtimes != nil && slices.Contains(options.Runtimes(), Runtime{program.Digest, source.Digest}) {
 		return &vendored{known: true}
 	}
 	return &vendored{

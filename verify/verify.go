@@ -31,9 +31,10 @@ type Options struct {
 	Workers  int                     // files read at a time; 0: one for each core
 	Progress func(done, total int64) // bytes; may be nil; one call at a time
 
-	// Runtimes are those that the caller knows to be what their source builds,
-	// as the lock says that it trusts.
-	Runtimes []Runtime
+	// Runtimes lists those that the caller knows to be what their source builds,
+	// as the lock says that it trusts. It is called where there is one to look up;
+	// nil for none.
+	Runtimes func() []Runtime
 
 	// Rebuild builds the runtime from a bundle's source.tar and returns its
 	// digest. It runs programs, so that only a caller can bring it; nil, or an

@@ -171,7 +171,7 @@ func (a *app) verify(ctx context.Context, tree *content.Tree, options verify.Opt
 	m := a.meter("verify "+filepath.Base(tree.Name), treeBytes(tree))
 	defer m.end()
 	options.Progress = func(done, _ int64) { m.set(done) }
-	options.Runtimes = a.knownRuntimes()
+	options.Runtimes = a.knownRuntimes
 	// Of tens of thousands of tensors much is held and little is made anew: half as
 	// much again is room enough.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))

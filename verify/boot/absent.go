@@ -2,6 +2,7 @@ package boot
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -23,8 +24,17 @@ type absent struct {
 	paths []string // theirs alone, on this machine
 }
 
-// absentHere looks into the folders of packages of the Pythons in PATH.
-func (r *Rehearsal) absentHere() (all absent) {
+// absentHere is what is found once, for all starts.
+func (r *Rehearsal) absentHere() absent {
+	if r.absent == nil {
+		found := r.findAbsent()
+		r.absent = &found
+	}
+	return *r.absent
+}
+
+// findAbsent looks into the folders of packages of the Pythons in PATH.
+func (r *Rehearsal) findAbsent() (all absent) {
 	image := r.Profile.Image
 	if image == nil || len(image.Absent) == 0 && !image.Complete {
 		return absent{}
@@ -87,7 +97,7 @@ func (o *observed) judgePackages(v *verdict) {
 	folders, unknown, refused := map[string]*installed.Folder{}, map[string]bool{}, map[string]bool{}
 	for _, f := range o.trace.Opened {
 		m := packageFolder.FindStringSubmatch(f.Path)
-		if m == nil || !f.Exists || within(f.Path, append(slices.Clone(scratch), o.at, o.homeFolder)...) || isMetadata(m[2]) {
+		if m == nil || !f.Exists || o.owns(f.Path) || isMetadata(m[2]) {
 			continue
 		}
 		if folders[m[1]] == nil {
@@ -103,7 +113,7 @@ func (o *observed) judgePackages(v *verdict) {
 			unknown[name] = true
 		}
 	}
-	if names := sortedNames(unknown); len(names) > 0 {
+	if names := slices.Sorted(maps.Keys(unknown)); len(names) > 0 {
 		v.Note("of this machine, and not mentioned by the image, it uses %s", strings.Join(names, ", "))
 	}
 }
@@ -145,14 +155,6 @@ func isMetadata(file string) bool {
 	return ending == ".dist-info" || ending == ".egg-info" || ending == ".pth" || ending == ".egg-link"
 }
 
-func sortedNames(set map[string]bool) (names []string) {
-	for name := range set {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // standardLibrary matches the first module that any Python reads, in its standard
 // library.
 var standardLibrary = regexp.MustCompile(`/lib(?:64)?/python(\d+\.\d+)/encodings/`)
@@ -167,7 +169,7 @@ func (o *observed) judgePython(v *verdict) {
 	seen := map[string]bool{}
 	for _, f := range o.trace.Opened {
 		m := standardLibrary.FindStringSubmatch(f.Path)
-		if m == nil || !f.Exists || seen[m[1]] || within(f.Path, append(slices.Clone(scratch), o.at, o.homeFolder)...) {
+		if m == nil || !f.Exists || seen[m[1]] || o.owns(f.Path) {
 			continue
 		}
 		seen[m[1]] = true

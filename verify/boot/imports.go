@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -66,7 +65,7 @@ func (s *session) tryPython(ctx context.Context, o *observed) error {
 func (o *observed) brought(p *python.Program) bool {
 	switch file := p.Path(); {
 	case file != "":
-		return within(file, append(slices.Clone(scratch), o.at, o.homeFolder)...)
+		return o.owns(file)
 	case isInstaller(p.Text() + " " + strings.Join(p.Args, " ")):
 		return false
 	}
@@ -213,5 +212,3 @@ func modulesText(m python.Modules) string {
 	}
 	return "all went well"
 }
-
-func sortedKeys(m map[string][]string) []string { return slices.Sorted(maps.Keys(m)) }

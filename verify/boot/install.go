@@ -2,6 +2,7 @@ package boot
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -177,7 +178,7 @@ func (o *observed) judgeArguments(v *verdict) {
 			alone[a.Alone] = append(alone[a.Alone], name)
 		}
 	}
-	for _, why := range sortedKeys(alone) {
+	for _, why := range slices.Sorted(maps.Keys(alone)) {
 		v.Note("the arguments of %s were not tried: %s", strings.Join(alone[why], ", "), why)
 	}
 }

@@ -30,6 +30,12 @@ var systemFolders = []string{"/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bi
 // wrote itself.
 var scratch = []string{"/tmp", "/var/tmp", "/dev/shm", "/run"}
 
+// owns reports whether a path is one of the submission, or of what it made: no
+// part of this machine.
+func (o *observed) owns(path string) bool {
+	return within(path, o.at, o.homeFolder) || within(path, scratch...)
+}
+
 func within(name string, folders ...string) bool {
 	return slices.ContainsFunc(folders, func(folder string) bool {
 		return folder != "" && (name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/"))
@@ -235,7 +241,7 @@ func (o *observed) judgeCompilers(v *verdict) {
 			continue
 		}
 		seen[name] = true
-		if within(p.Path, o.at, o.homeFolder) || within(p.Path, scratch...) || strings.Contains(p.Path, "/site-packages/") {
+		if o.owns(p.Path) || strings.Contains(p.Path, "/site-packages/") {
 			v.Note("it compiles at start, with %s, which it brings along", p.Path)
 			continue
 		}

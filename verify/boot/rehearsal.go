@@ -52,6 +52,8 @@ type Rehearsal struct {
 	Log     io.Writer                        // gets what the server prints; may be nil
 
 	patience time.Duration // of SIGTERM; 0: defaultPatience
+
+	absent *absent // nil until somebody asks: the folders of packages are large
 }
 
 // observed is what the gates are decided by, beside what is reported as
