@@ -51,7 +51,7 @@ var layers = map[string][]string{
 	"verify/boot/ask":            {"verify/picture", "manifest"},
 	"verify/boot/local":          {"verify/boot/ask", "verify/boot/sandbox", "manifest"},
 	"verify/boot/sandbox":        {"manifest"},
-	"verify/boot/installed":      {},
+	"verify/boot/installed":      {"verify/image"},
 	"verify/boot/python":         {"verify/boot/sandbox", "verify/script/shell"}, // of a trace, the programs; and one reading of python3's command line for both sides
 	"verify/boot/shrink":         {"verify/ternary", "manifest", "manifest/safetensors"},
 

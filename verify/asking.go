@@ -9,6 +9,7 @@ import (
 	"slipway/verify/audit"
 	"slipway/verify/modelconfig"
 	"slipway/verify/scan"
+	"slipway/verify/ternary"
 )
 
 // asking says what to look for in stored tensors, by what the quantization
@@ -68,7 +69,7 @@ func (a asking) byUse(t safetensors.Tensor, uses []audit.Use) (q scan.Questions)
 		entry := a.sub.quantization.Tensors[use.Entry]
 		switch use.As {
 		case audit.AsCodes:
-			if l, err := audit.LayoutOf(entry); err == nil && l.Codes.DType == t.DType && slices.Equal(l.Codes.Shape, t.Shape) {
+			if l, err := ternary.LayoutOf(entry); err == nil && l.Codes.DType == t.DType && slices.Equal(l.Codes.Shape, t.Shape) {
 				q.Codes, q.Keep = &l, audit.CodeSamples(&l)
 				return q
 			}

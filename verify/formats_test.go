@@ -6,7 +6,6 @@ import (
 
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
-	"slipway/verify/audit"
 	"slipway/verify/report"
 	"slipway/verify/ternary"
 	"slipway/verify/ternary/ternarytest"
@@ -16,7 +15,7 @@ import (
 // of 1/64.
 func (f *fixture) repack(name string, entry manifest.Quantity) *ternary.Layout {
 	entry.Kind, entry.Shape = manifest.KindPacked2Bit, f.quant.Tensors[name].Shape
-	l, err := audit.LayoutOf(entry)
+	l, err := ternary.LayoutOf(entry)
 	if err != nil {
 		panic(err)
 	}

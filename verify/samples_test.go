@@ -10,7 +10,6 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/content"
 	"slipway/manifest/safetensors"
-	"slipway/verify/audit"
 	"slipway/verify/report"
 	"slipway/verify/ternary"
 )
@@ -101,7 +100,7 @@ func TestReportNamesTheBase(t *testing.T) {
 // Of signs that agree in two thirds one doubts, and no more.
 func TestFewSignsOfTheBase(t *testing.T) {
 	f := newFixture()
-	l, err := audit.LayoutOf(f.quant.Tensors[gate0])
+	l, err := ternary.LayoutOf(f.quant.Tensors[gate0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,8 @@ func OpenFolder(ctx context.Context, root string) (*Tree, error) {
 }
 
 // private lists what others cannot read of the files, or execute though the owner
-// can, and the folders that they lie in and cannot enter, each once. Of the root nothing is said: whoever copies it makes another.
+// can, and the folders that they lie in and cannot enter, each once. Of the root
+// nothing is said: whoever copies it makes another.
 func private(root *os.Root, files []manifest.File) []Private {
 	var found []Private
 	known := map[string]bool{".": true}

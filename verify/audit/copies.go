@@ -18,7 +18,8 @@ import (
 // copies finds tensors that repeat one which is declared ternary: its dense
 // form, the weights that it was made from, or the base's. A server could load
 // them in its place. They may have any name and any type of a whole number of
-// bytes, be transposed, be part of a larger tensor, the beginning of a part, or a run of its rows.
+// bytes, be transposed, be part of a larger tensor, the beginning of a part, or a
+// run of its rows.
 func (e *Evidence) copies(q manifest.Quantization) (found []report.Finding) {
 	search := e.newSearch(q)
 	pinned := e.pinnedTernary(q)

@@ -12,6 +12,7 @@ import (
 	"slipway/manifest/safetensors"
 	"slipway/verify/report"
 	"slipway/verify/scan"
+	"slipway/verify/ternary"
 )
 
 // float16s are random weights, as BF16.
@@ -30,7 +31,7 @@ func evidenceOf(t *testing.T, rows, inputs int64, weights []byte, suspect safete
 	entry := manifest.Quantity{Kind: manifest.KindPacked2Bit, Shape: []int64{rows, inputs}, GroupSize: 64,
 		Codes: &manifest.StoredTensor{File: "a", Tensor: "codes"}, Scales: &manifest.StoredTensor{File: "a", Tensor: "scales"}}
 	q := manifest.Quantization{Tensors: map[string]manifest.Quantity{"linear": entry}}
-	l, err := LayoutOf(entry)
+	l, err := ternary.LayoutOf(entry)
 	if err != nil {
 		t.Fatal(err)
 	}

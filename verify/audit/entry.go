@@ -18,10 +18,10 @@ type entryCheck struct {
 	report.Outcome
 	name       string
 	entry      manifest.Quantity
-	alike      map[string]string // entry and capacity -> what says that an earlier entry is stored alike
-	unit       int64             // of a literal entry, found: weights that share a magnitude
-	asymmetric bool              // of a literal entry, found: such weights share two magnitudes
-	doubts     []string          // signs that the content is not a trained ternary tensor
+	alike      map[capacityOf]string // what says that an earlier entry is stored alike
+	unit       int64                 // of a literal entry, found: weights that share a magnitude
+	asymmetric bool                  // of a literal entry, found: such weights share two magnitudes
+	doubts     []string              // signs that the content is not a trained ternary tensor
 }
 
 // kind checks that the task takes ternary tensors of this kind and format.
@@ -78,9 +78,7 @@ func (c *entryCheck) float() {
 	if !c.wider(key.File, tensor) {
 		c.halves(key.File, tensor.DType, c.stats(key).Halves)
 	}
-	if doubt := c.alike[c.name+"\x00"+string(AsValues)]; doubt != "" {
-		c.doubts = append(c.doubts, doubt)
-	}
+	c.doubtAlike(AsValues)
 }
 
 func (c *entryCheck) notFinite(file string, n, first int64) {

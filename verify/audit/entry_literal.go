@@ -51,9 +51,7 @@ func (c *entryCheck) literal() {
 		c.bad(key.File, "a magnitude serves too few weights", fmt.Sprintf("units of at least %d", least), fmt.Sprint(l.Unit), "use larger groups")
 	}
 	c.frequencies(l.Minus, l.Zeros, l.Count-l.Zeros-l.Minus)
-	if doubt := c.alike[c.name+"\x00"+string(AsValues)]; doubt != "" {
-		c.doubts = append(c.doubts, doubt)
-	}
+	c.doubtAlike(AsValues)
 }
 
 // secondMagnitude reports the first unit that is not {-a, 0, +a}, and what may

@@ -13,7 +13,7 @@ import (
 
 // packed checks an entry of codes and scales, of any format.
 func (c *entryCheck) packed() {
-	l, err := LayoutOf(c.entry)
+	l, err := ternary.LayoutOf(c.entry)
 	if err != nil {
 		format, _ := ternary.Lookup(c.entry.FormatID())
 		c.bad(c.entry.Codes.File, err.Error(), "", "", format.Remedy)
@@ -38,11 +38,8 @@ func (c *entryCheck) packed() {
 	if c.entry.Biases != nil {
 		c.biasValues(&l)
 	}
-	for _, capacity := range []Capacity{AsCodes, AsScales} {
-		if doubt := c.alike[c.name+"\x00"+string(capacity)]; doubt != "" {
-			c.doubts = append(c.doubts, doubt)
-		}
-	}
+	c.doubtAlike(AsCodes)
+	c.doubtAlike(AsScales)
 }
 
 // scaleShape checks type and shape of the stored scales, or of the biases.

@@ -7,6 +7,7 @@ import (
 
 	"slipway/manifest"
 	"slipway/verify/report"
+	"slipway/verify/ternary"
 )
 
 // sanity reports the doubts: one is worth a look, two are an error.
@@ -35,12 +36,12 @@ const minimumAlike = 64
 // an earlier entry: same type, shape, statistics and first bytes, and the same
 // digest where both were taken. To hash every tensor on its own would cost as much
 // again as hashing the files.
-func (e *Evidence) storedAlike(q manifest.Quantization) map[string]string {
+func (e *Evidence) storedAlike(q manifest.Quantization) map[capacityOf]string {
 	type earlier struct {
 		name   string
 		digest manifest.Digest
 	}
-	alike, first := map[string]string{}, map[string]earlier{}
+	alike, first := map[capacityOf]string{}, map[string]earlier{}
 	seen := map[manifest.StoredTensor]bool{} // of one that serves twice gate coverage speaks
 	for _, name := range q.Names() {
 		entry := q.Tensors[name]
@@ -70,20 +71,33 @@ func (e *Evidence) storedAlike(q manifest.Quantization) map[string]string {
 			case !there:
 				first[print] = earlier{name, facts.Digest}
 			case other.digest.IsZero() || facts.Digest.IsZero():
-				alike[name+"\x00"+string(r.As)] = fmt.Sprintf("its %s begin like those of %s%s", r.As, other.name, how)
+				alike[capacityOf{name, r.As}] = fmt.Sprintf("its %s begin like those of %s%s", r.As, other.name, how)
 			case other.digest == facts.Digest:
-				alike[name+"\x00"+string(r.As)] = fmt.Sprintf("its %s are those of %s, byte for byte", r.As, other.name)
+				alike[capacityOf{name, r.As}] = fmt.Sprintf("its %s are those of %s, byte for byte", r.As, other.name)
 			}
 		}
 	}
 	return alike
 }
 
+// capacityOf is one of the stored tensors of an entry.
+type capacityOf struct {
+	name string
+	as   Capacity
+}
+
+// doubtAlike doubts a stored tensor that is like an earlier entry's.
+func (c *entryCheck) doubtAlike(as Capacity) {
+	if doubt := c.alike[capacityOf{c.name, as}]; doubt != "" {
+		c.doubts = append(c.doubts, doubt)
+	}
+}
+
 // signsOf returns the sampled signs of the first so many weights of an entry that
 // is declared ternary.
 func (e *Evidence) signsOf(entry manifest.Quantity, weights int64) signs {
 	if entry.Kind == manifest.KindPacked2Bit {
-		l, err := LayoutOf(entry)
+		l, err := ternary.LayoutOf(entry)
 		if _, there := e.Stored[*entry.Codes]; err != nil || !there {
 			return nil
 		}

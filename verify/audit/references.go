@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"fmt"
 	"slices"
 
 	"slipway/manifest"
@@ -47,15 +46,6 @@ func References(e *manifest.Quantity) []Reference {
 		list = append(list, Reference{&biases.File, biases.Tensor, AsBiases})
 	}
 	return list
-}
-
-// LayoutOf returns the geometry of a packed entry.
-func LayoutOf(e manifest.Quantity) (ternary.Layout, error) {
-	format, known := ternary.Lookup(e.FormatID())
-	if !known { // a manifest that was read names only formats that are read here
-		return ternary.Layout{}, fmt.Errorf("format %q is not one that is read here", manifest.Clip(e.FormatID()))
-	}
-	return format.Geometry(e)
 }
 
 // LiteralSizes lists how many weights of a literal entry may share a magnitude,

@@ -9,6 +9,7 @@ import (
 	"slipway/manifest"
 	"slipway/manifest/safetensors"
 	"slipway/verify/scan"
+	"slipway/verify/ternary"
 	"slipway/verify/ternary/ternarytest"
 )
 
@@ -34,7 +35,7 @@ func TestSampledSignsAreThoseOfTheWeights(t *testing.T) {
 		{Kind: manifest.KindPacked2Bit, Format: ternarytest.TQ1, GroupSize: 256, Shape: []int64{1024, 1024}},
 		{Kind: manifest.KindPacked2Bit, Format: ternarytest.I2S, Shape: []int64{1024, 1024}},
 	} {
-		l, err := LayoutOf(e)
+		l, err := ternary.LayoutOf(e)
 		if err != nil {
 			t.Fatal(err)
 		}

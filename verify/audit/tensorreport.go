@@ -7,6 +7,7 @@ import (
 	"slipway/manifest"
 	"slipway/verify/report"
 	"slipway/verify/scan"
+	"slipway/verify/ternary"
 )
 
 // tensorReports describes the entries, by name.
@@ -90,7 +91,7 @@ func literalUnitName(entry manifest.Quantity, unit int64) string {
 
 func (e *Evidence) describePacked(r *report.Tensor, entry manifest.Quantity) {
 	r.SharedBy = entry.ScaleUnit()
-	if l, err := LayoutOf(entry); err == nil {
+	if l, err := ternary.LayoutOf(entry); err == nil {
 		r.Unit = l.UnitSize
 	}
 	if _, ok := e.Stored[*entry.Codes]; ok {

@@ -1,7 +1,8 @@
 // Package picture reads the images that a file of questions names and makes
 // plain ones. It promises that every image it returns lies below the folder that
-// it was asked about, whatever links lead out of it, is of a kind that chat endpoints take (told by its bytes,
-// never by its name), and is no larger than an image may be.
+// it was asked about, whatever links lead out of it, is of a kind that chat
+// endpoints take (told by its bytes, never by its name), and is no larger than an
+// image may be.
 package picture
 
 import (
@@ -92,26 +93,22 @@ func Load(questions []byte, folder fs.FS) (map[string][]byte, error) {
 		}
 		shown := 0
 		for _, name := range names {
+			if images[name] == nil {
+				data, err := read(folder, name)
+				if err != nil {
+					return nil, fmt.Errorf("line %d: image %s: %w", n, manifest.Clip(manifest.Printable(name)), err)
+				}
+				if total += int64(len(data)); total > maxTotal {
+					return nil, fmt.Errorf("line %d: the images are more than %d bytes together", n, maxTotal)
+				}
+				if images == nil {
+					images = map[string][]byte{}
+				}
+				images[name] = data
+			}
 			if shown += len(images[name]); shown > maxShown {
 				return nil, fmt.Errorf("line %d: the images of one question are more than %d bytes together", n, maxShown)
 			}
-			if images[name] != nil {
-				continue
-			}
-			data, err := read(folder, name)
-			if err != nil {
-				return nil, fmt.Errorf("line %d: image %s: %w", n, manifest.Clip(manifest.Printable(name)), err)
-			}
-			if total += int64(len(data)); total > maxTotal {
-				return nil, fmt.Errorf("line %d: the images are more than %d bytes together", n, maxTotal)
-			}
-			if shown += len(data); shown > maxShown {
-				return nil, fmt.Errorf("line %d: the images of one question are more than %d bytes together", n, maxShown)
-			}
-			if images == nil {
-				images = map[string][]byte{}
-			}
-			images[name] = data
 		}
 	}
 	return images, nil

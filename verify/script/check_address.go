@@ -94,13 +94,20 @@ func (a *analysis) checkAddress() {
 			at.port, got.port = d.port, "none, which is "+d.port
 		}
 	}
+	a.judgeAddress(shell.Finding{Check: "C21", Path: st.Path, Line: st.Line}, at, got, address{host, port})
+}
+
+// judgeAddress holds an address against where the grader asks: f, with how the
+// address was said and how it should be. A wrong host only warns.
+func (a *analysis) judgeAddress(f shell.Finding, at, said, hint address) {
 	if a.options.Port != 0 && isNumber(at.port) && at.port != fmt.Sprint(a.options.Port) {
-		a.add(shell.Finding{Check: "C21", Path: st.Path, Line: st.Line, Problem: "the server listens on another port than the grader asks",
-			Want: fmt.Sprintf("port %d", a.options.Port), Got: shell.Shown(got.port), Hint: port})
+		f.Problem, f.Want, f.Got, f.Hint = "the server listens on another port than the grader asks", fmt.Sprintf("port %d", a.options.Port), shell.Shown(said.port), hint.port
+		a.add(f)
 	}
 	if at.host == "127.0.0.1" || at.host == "localhost" {
-		a.add(shell.Finding{Check: "C21", Warning: true, Path: st.Path, Line: st.Line, Problem: "the server listens on the loopback address alone: a grader outside its container cannot reach it",
-			Want: "0.0.0.0", Got: got.host, Hint: host})
+		f.Warning = true
+		f.Problem, f.Want, f.Got, f.Hint = "the server listens on the loopback address alone: a grader outside its container cannot reach it", "0.0.0.0", said.host, hint.host
+		a.add(f)
 	}
 }
 

@@ -49,15 +49,8 @@ func (a *analysis) checkListening() {
 				how = listeners[l]
 			}
 			at, known := a.listens(m, c, how)
-			f := shell.Finding{Check: "C21", Warning: true, Path: m.path, Line: c.Line}
-			if at.host == "127.0.0.1" || at.host == "localhost" {
-				f.Problem, f.Want, f.Got, f.Hint = "the server listens on the loopback address alone: a grader outside its container cannot reach it", "0.0.0.0", known.host+at.host, `say host="0.0.0.0"`
-				a.add(f)
-			}
-			if a.options.Port != 0 && isNumber(at.port) && at.port != fmt.Sprint(a.options.Port) {
-				f.Problem, f.Want, f.Got, f.Hint = "the server listens on another port than the grader asks", fmt.Sprintf("port %d", a.options.Port), known.port+at.port, fmt.Sprintf("say port=%d", a.options.Port)
-				a.add(f)
-			}
+			a.judgeAddress(shell.Finding{Check: "C21", Warning: true, Path: m.path, Line: c.Line}, at,
+				address{known.host + at.host, known.port + at.port}, address{`say host="0.0.0.0"`, fmt.Sprintf("say port=%d", a.options.Port)})
 		}
 	}
 }

@@ -121,6 +121,15 @@ func (f Format) Geometry(e manifest.Quantity) (Layout, error) {
 	return l, nil
 }
 
+// LayoutOf returns the geometry of a packed entry.
+func LayoutOf(e manifest.Quantity) (Layout, error) {
+	format, known := Lookup(e.FormatID())
+	if !known { // a manifest that was read names only formats that are read here
+		return Layout{}, fmt.Errorf("format %q is not one that is read here", manifest.Clip(e.FormatID()))
+	}
+	return format.Geometry(e)
+}
+
 // Elements returns the number of weights.
 func (l *Layout) Elements() int64 { return l.Rows * l.Inputs }
 

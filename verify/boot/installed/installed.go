@@ -15,6 +15,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"slipway/verify/image"
 )
 
 // Folder is one folder of packages.
@@ -27,9 +29,6 @@ type Folder struct {
 // (PEP 376, PEP 427), and the file or folder of setuptools, where the version may
 // be left out and -pyX.Y may follow.
 var metadata = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*?)(?:-\d[A-Za-z0-9.!+_]*(?:-py\d[\d.]*)?)?\.(?:dist|egg)-info$`)
-
-// separators are what a normal form has one "-" for.
-var separators = regexp.MustCompile(`[-_.]+`)
 
 // Read reads a folder's metadata. One that cannot be read, or is not there, has
 // no distributions.
@@ -48,17 +47,13 @@ func Read(folder string) *Folder {
 		if m == nil {
 			continue
 		}
-		distribution := normal(m[1])
+		distribution := image.NormalName(m[1])
 		f.add(distribution, info)
 		for _, file := range filesOf(filepath.Join(folder, info), distribution, names) {
 			f.add(distribution, file)
 		}
 	}
 	return f
-}
-
-func normal(name string) string {
-	return separators.ReplaceAllString(strings.ToLower(name), "-")
 }
 
 func (f *Folder) add(distribution, file string) {
@@ -89,7 +84,7 @@ func filesOf(info, distribution string, names []string) (files []string) {
 	}
 	for _, name := range names {
 		module, _, _ := strings.Cut(name, ".")
-		if modules[module] || len(modules) == 0 && normal(module) == distribution {
+		if modules[module] || len(modules) == 0 && image.NormalName(module) == distribution {
 			files = appendFile(files, name)
 		}
 	}

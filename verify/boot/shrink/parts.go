@@ -106,7 +106,7 @@ func (p part) seed(name string) string {
 func (s *submission) stored(p part, shape []int64) ([]int64, error) {
 	switch p.kind {
 	case partCodes, partScales, partBiases:
-		layout, err := geometry(narrowEntry(p.entry, shape))
+		layout, err := ternary.LayoutOf(narrowEntry(p.entry, shape))
 		switch {
 		case err != nil:
 			return nil, unshrinkable("%w", err)
@@ -122,14 +122,6 @@ func (s *submission) stored(p part, shape []int64) ([]int64, error) {
 		return []int64{up(shape[0], s.model.block[0]), up(shape[1], s.model.block[1])}, nil
 	}
 	return shape, nil
-}
-
-func geometry(entry manifest.Quantity) (ternary.Layout, error) {
-	format, known := ternary.Lookup(entry.FormatID())
-	if !known {
-		return ternary.Layout{}, fmt.Errorf("format %q is not known", manifest.Clip(entry.FormatID()))
-	}
-	return format.Geometry(entry)
 }
 
 // narrowEntry returns an entry of the quantization manifest for another shape. A
